@@ -1,0 +1,56 @@
+"""Feedback to the gateway over HTTP: the dashboard is one client more, with no way of its own to the log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, Request, build_opener
+
+KEY_FILE = "admin.key"
+TIMEOUT = 5.0  # seconds
+MAX_REPLY = 4_000  # characters of the gateway's answer that are kept
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the gateway said. `status` is None where it did not answer; `text` then says why."""
+
+    status: int | None
+    text: str
+
+    @property
+    def accepted(self) -> bool:
+        return self.status is not None and 200 <= self.status < 300
+
+
+def read_key(home: Path) -> str | None:
+    """The key that `pointsman up` wrote for this machine, None where there is none."""
+    try:
+        return (home / KEY_FILE).read_text(encoding="utf-8").strip() or None
+    except OSError:
+        return None
+
+
+def send_feedback(gateway: str, body: Mapping[str, Any], key: str | None, *, timeout: float = TIMEOUT) -> Reply:
+    """POSTs one feedback. `gateway` is the address up to `/v1`; proxies of the environment are not used."""
+    headers = {"content-type": "application/json"}
+    if key:
+        headers["authorization"] = f"Bearer {key}"
+    request = Request(f"{gateway}/feedback", json.dumps(body).encode(), headers, method="POST")
+    try:
+        with build_opener(ProxyHandler({})).open(request, timeout=timeout) as response:
+            return Reply(response.status, _text(response.read()))
+    except HTTPError as error:
+        with error:
+            return Reply(error.code, _text(error.read()))
+    except (OSError, HTTPException) as error:
+        return Reply(None, str(error))
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")[:MAX_REPLY].strip()

@@ -1,0 +1,1 @@
+"""Pieces of pages: each function draws one thing from values that are handed to it."""

@@ -1,0 +1,65 @@
+"""The gateway as one ASGI callable: the hot route first, everything else behind it."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from contextlib import suppress
+from typing import Any
+
+from harness.gateway.chat import Chat
+from harness.gateway.management import Management
+from harness.gateway.responses import Receive, Send, send_error
+from harness.gateway.state import State
+from pointsman.errors import RequestError
+
+CHAT = "/v1/chat/completions"
+
+log = logging.getLogger("pointsman.gateway")
+
+
+class Gateway:
+    """Opened and closed by the ASGI lifespan."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self._chat = Chat(state)
+        self._management = Management(state).app
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            try:
+                if scope["path"] == CHAT and scope["method"] == "POST":
+                    await self._chat(scope, receive, send)
+                else:
+                    await self._management(scope, receive, send)  # type: ignore[arg-type]
+            except Exception as error:  # noqa: BLE001 - the edge of the process: log, answer, go on
+                # The error's text may quote the request: only its type and place are logged.
+                log.error("fault of ours in %s: %s", scope["path"], _place(error))
+                await _answer_fault(send)
+        elif scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        await self.state.open()
+        gc.collect()
+        gc.freeze()  # what is loaded now lives as long as the process
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.state.close()
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+async def _answer_fault(send: Send) -> None:
+    error = RequestError("a fault in the gateway; it is in its log", status=500, type="server_error", code="internal")
+    with suppress(RuntimeError):  # the answer had begun: the connection ends
+        await send_error(send, error, [])
+
+
+def _place(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else "?"
+    return f"{type(error).__name__} at {where}"

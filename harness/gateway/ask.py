@@ -1,0 +1,125 @@
+"""Route on the person's ask: what a person wrote last, apart from what agents and harnesses put around it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+MAX_ASK = 200_000
+MAX_CONTEXT = 20_000
+MAX_PART = 4_000
+# Blocks that coding agents put into user messages and no person wrote.
+_NOISE = re.compile(
+    r"<(system-reminder|system_reminder|environment_details|environment_context|command-message|command-name|"
+    r"local-command-stdout|user_instructions|ide_opened_file|ide_selection|attached_files|context)>.*?</\1>",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What the messages say of the request: the ask, its surroundings, and what it needs of a worker."""
+
+    ask: str
+    context: str
+    images: int
+    audio: bool
+    in_tool_loop: bool
+    tool_call_ids: tuple[str, ...]
+    has_history: bool
+    opening: str
+
+
+def read_conversation(messages: list[dict[str, Any]]) -> Conversation:
+    """Reads OpenAI messages of any content shape: text, parts, null."""
+    ask, around, images, audio = "", [], 0, False
+    position = len(messages)
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if message.get("role") == "user":
+            text, noise = _split_noise(_text(message.get("content")))
+            if text or _has_media(message.get("content")):
+                ask, position = text, index
+                if noise:
+                    around.append(noise)
+                break
+    for message in messages:
+        seen, heard = _media(message.get("content"))
+        images, audio = images + seen, audio or heard
+    size = 0
+    for index in range(len(messages) - 1, -1, -1):
+        if index != position and size < MAX_CONTEXT:
+            line = _line(messages[index])
+            size += len(line)
+            around.append(line)
+    last = messages[-1]
+    return Conversation(
+        ask=ask[:MAX_ASK],
+        context="\n".join(reversed(around))[-MAX_CONTEXT:],
+        images=images,
+        audio=audio,
+        in_tool_loop=last.get("role") in ("tool", "function"),
+        tool_call_ids=_tool_ids(messages),
+        has_history=any(m.get("role") in ("assistant", "tool", "function") for m in messages),
+        opening=_opening(messages),
+    )
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        return "\n".join(text for text in parts if isinstance(text, str))
+    return ""
+
+
+def _split_noise(text: str) -> tuple[str, str]:
+    if "<" not in text:
+        return text, ""
+    noise = [match.group(0) for match in _NOISE.finditer(text)]
+    return (_NOISE.sub("", text).strip(), "\n".join(noise)) if noise else (text, "")
+
+
+def _has_media(content: Any) -> bool:
+    images, audio = _media(content)
+    return bool(images or audio)
+
+
+def _media(content: Any) -> tuple[int, bool]:
+    if not isinstance(content, list):
+        return 0, False
+    kinds = [part.get("type") for part in content if isinstance(part, dict)]
+    return sum(kind in ("image_url", "image", "input_image") for kind in kinds), "input_audio" in kinds
+
+
+def _line(message: dict[str, Any]) -> str:
+    text = _text(message.get("content"))
+    if len(text) > MAX_PART:
+        text = f"{text[: MAX_PART // 2]} … {text[-MAX_PART // 2 :]}"
+    calls = message.get("tool_calls")
+    if isinstance(calls, list):
+        names = [
+            c["function"].get("name") for c in calls if isinstance(c, dict) and isinstance(c.get("function"), dict)
+        ]
+        text = f"{text} [calls {', '.join(str(name) for name in names)}]"
+    return f"{message.get('role')}: {text}"
+
+
+def _tool_ids(messages: list[dict[str, Any]]) -> tuple[str, ...]:
+    """The ids that the newest run of tool results answers."""
+    ids = []
+    for message in reversed(messages):
+        if message.get("role") != "tool":
+            break
+        if isinstance(identity := message.get("tool_call_id"), str):
+            ids.append(identity)
+    return tuple(ids)
+
+
+def _opening(messages: list[dict[str, Any]]) -> str:
+    """System text and first user message: what stays the same through a conversation."""
+    system = "\n".join(_text(m.get("content")) for m in messages if m.get("role") in ("system", "developer"))
+    first = next((_text(m.get("content")) for m in messages if m.get("role") == "user"), "")
+    return f"{system}\x1e{first}"

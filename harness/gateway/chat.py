@@ -1,0 +1,198 @@
+"""`POST /v1/chat/completions`: the one place that knows the order of things for a request.
+
+    read → identify → parse → episode → decide → journal → call a worker (the journal syncs meanwhile)
+    → synced → first byte → the rest → outcome
+
+A decision is in the journal, on disk, before the first byte of its answer; every decision gets
+exactly one outcome, whatever ends the request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from harness.gateway.access import Caller, identify, require
+from harness.gateway.decide import Decision, decide
+from harness.gateway.exchange import Exchange
+from harness.gateway.reading import read_body, until_disconnect
+from harness.gateway.request import ChatRequest, parse_chat
+from harness.gateway.responses import Receive, Send, from_upstream, send_error
+from harness.gateway.rows import decision_row, episode_row, outcome_row, rejected_decision_row, request_row
+from harness.gateway.state import State
+from pointsman.errors import RequestError, StoreError, UpstreamError
+from pointsman.ids import new_id
+from pointsman.journal.lines import TableRow
+from pointsman.upstream.body import worker_body
+from pointsman.words import OutcomeStatus
+
+
+class Chat:
+    """The hot route, a plain ASGI callable."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        began = time.perf_counter()
+        state = self.state
+        headers = scope["headers"]
+        try:
+            caller = identify(headers, scope.get("client"), state.directory, has_body=True)
+            require(caller, "serve")
+            self._admit()
+            body = await read_body(receive, headers, state.generation.config.gateway.max_body_bytes)
+        except RequestError as error:
+            state.metrics.refused(error.code or error.type)
+            await send_error(send, error, [])
+            return
+        if body is None:
+            return  # the client left before it had said anything
+        state.in_flight += 1
+        try:
+            await self._serve(caller, body, headers, receive, send, began)
+        finally:
+            state.in_flight -= 1
+
+    def _admit(self) -> None:
+        """Raises where no new work is taken: stopping, too much in flight, or nowhere to log it."""
+        state = self.state
+        if state.stopping:
+            raise RequestError(
+                "the gateway is stopping", status=503, type="server_error", code="stopping", retry_after=1
+            )
+        if state.in_flight >= state.generation.config.gateway.max_in_flight:
+            raise RequestError(
+                "too many requests are under way here",
+                status=429,
+                type="rate_limit_error",
+                code="too_many_in_flight",
+                retry_after=1,
+            )
+        try:
+            state.journal.check_room()
+        except StoreError as error:
+            raise _unlogged(error) from error
+        if state.generation.config.log.mode == "strict" and not state.database_up:
+            raise _unlogged(StoreError('Postgres is away, and [log] mode is "strict"'))
+
+    async def _serve(
+        self,
+        caller: Caller,
+        body: bytes,
+        headers: list[tuple[bytes, bytes]],
+        receive: Receive,
+        send: Send,
+        began: float,
+    ) -> None:
+        state = self.state
+        received_at = datetime.now(UTC)
+        ids = (new_id(), new_id())
+        generation = state.generation
+        try:
+            request = parse_chat(body, headers)
+            episode = await state.episodes.find(caller, request.conversation, request.hints.episode_id)
+            decision = await decide(request, caller, episode, generation, state.breaker, state.rng, ids=ids)
+        except RequestError as error:
+            await self._reject(error, caller, ids, received_at, send)
+            return
+        exchange = Exchange(state, caller, request, decision, began)
+        try:
+            exchange.begin(self._opening(caller, request, decision, body, received_at))
+        except StoreError as error:
+            await send_error(send, _unlogged(error), [])
+            return
+        await self._answer(exchange, receive, send)
+
+    async def _answer(self, exchange: Exchange, receive: Receive, send: Send) -> None:
+        """Calls a worker and relays its answer, while watching for the client to leave."""
+        state = self.state
+        task = asyncio.current_task()
+        assert task is not None
+        gone = asyncio.ensure_future(until_disconnect(receive))
+        gone.add_done_callback(lambda done: None if done.cancelled() or exchange.ended else task.cancel())
+        try:
+            answer = await self._call(exchange)
+            await state.journal.synced()
+            await exchange.relay(answer, send)
+        except UpstreamError as fault:
+            await exchange.refuse(from_upstream(fault), _status_of(fault), send, reason=fault.fault)
+        except StoreError as error:
+            await exchange.refuse(_unlogged(error), "rejected", send, reason="journal")
+        except asyncio.CancelledError:
+            if not gone.done():
+                await exchange.stopped(send)
+                raise
+            task.uncancel()
+            exchange.end("client_cancelled", reason="the client left", client_closed=True)
+        finally:
+            exchange.close()
+            gone.cancel()
+
+    async def _call(self, exchange: Exchange) -> Any:
+        state, request, decision = self.state, exchange.request, exchange.decision
+        candidates = decision.candidates(fallbacks=not request.hints.disable_fallbacks)
+        return await state.attempts.answer(
+            candidates,
+            lambda worker: worker_body(request.fields, worker, stream=request.stream),
+            decision.generation.limits,
+            exchange.records,
+            stream=request.stream,
+            deadline=exchange.deadline,
+        )
+
+    def _opening(
+        self, caller: Caller, request: ChatRequest, decision: Decision, body: bytes, received_at: datetime
+    ) -> list[TableRow]:
+        state = self.state
+        stored = decision.generation.config.log.store_text and request.store
+        row = request_row(
+            decision.request_id,
+            caller,
+            received_at,
+            episode_id=decision.episode.id,
+            request=request,
+            body=state.redactor.json(body) if stored else None,
+            text=state.redactor.text(request.conversation.ask) if stored else None,
+        )
+        rows: list[TableRow] = [("request", row), ("decision", decision_row(decision, caller, state.redactor))]
+        if not decision.episode.known:
+            rows.insert(0, episode_row(decision, caller))
+        return rows
+
+    async def _reject(
+        self, error: RequestError, caller: Caller, ids: tuple[str, str], received_at: datetime, send: Send
+    ) -> None:
+        """A request that could not be decided is a decision too: logged, with the outcome `rejected`."""
+        state = self.state
+        state.metrics.ended("rejected", "none")
+        rows: list[TableRow] = [
+            ("request", request_row(ids[1], caller, received_at)),
+            ("decision", rejected_decision_row(ids[0], ids[1], caller, received_at)),
+            ("outcome", outcome_row(ids[0], caller, "rejected", reason=error.message[:500], http_status=error.status)),
+        ]
+        try:
+            state.journal.append(rows)
+            await state.journal.synced()
+        except StoreError as fault:
+            await send_error(send, _unlogged(fault), [])
+            return
+        await send_error(send, error, [(b"x-pointsman-decision-id", ids[0].encode())])
+
+
+def _status_of(fault: UpstreamError) -> OutcomeStatus:
+    if fault.fault == "timeout":
+        return "timeout"
+    return "rejected" if fault.fault in ("bad_request", "context_exceeded") else "upstream_error"
+
+
+def _unlogged(error: StoreError) -> RequestError:
+    return RequestError(
+        f"this request cannot be logged now, so it is not served: {error}",
+        status=503,
+        type="server_error",
+        code="log_unavailable",
+        retry_after=2,
+    )

@@ -1,0 +1,182 @@
+"""One decision: mask, forced?, scores from the chain, then the draw, in the order that keeps propensities exact."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from harness.gateway.access import Caller
+from harness.gateway.episodes import Episode
+from harness.gateway.generation import Generation
+from harness.gateway.request import ChatRequest
+from harness.routing.base import Ask
+from harness.routing.chain import Decided
+from harness.routing.eligibility import Eligibility, Needs, eligible
+from harness.routing.exploration import Draw, draw, forced
+from pointsman.errors import RequestError
+from pointsman.pool import Worker
+from pointsman.upstream.breaker import Breaker
+from pointsman.words import Origin
+
+MODEL = "pointsman"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What was decided for a request, with all that the log needs. `worker` is the intended arm."""
+
+    id: str
+    request_id: str
+    generation: Generation
+    episode: Episode
+    eligibility: Eligibility
+    draw: Draw
+    worker: Worker
+    decided: Decided | None
+    decided_at: datetime
+    origin: Origin
+    flags: tuple[str, ...]
+
+    @property
+    def propensity(self) -> float:
+        return self.draw.probabilities[self.draw.chosen]
+
+    @property
+    def router(self) -> str:
+        """Kind and version of the router that scored, for the response header; `none` where it was forced."""
+        if self.decided is None:
+            return "none"
+        version = self.decided.router.version
+        return f"{version.kind}@{version.id}"
+
+    @property
+    def router_cost(self) -> Decimal | None:
+        """USD of all routers that were asked, the failed ones included; None where one is unknown."""
+        if self.decided is None:
+            return Decimal(0)
+        total = Decimal(0)
+        for usage in (self.decided.scored.usage, *(failure.usage for failure in self.decided.failures)):
+            if usage.cost is None and (usage.input_tokens or usage.output_tokens):
+                return None
+            total += usage.cost or 0
+        return total
+
+    def candidates(self, *, fallbacks: bool) -> list[Worker]:
+        """The intended worker, then the other eligible ones by score: who answers if it cannot."""
+        if not fallbacks or self.draw.forced == "direct":
+            return [self.worker]
+        scores = self.decided.scored.scores if self.decided else {}
+        others = [worker for worker in self.eligibility.workers if worker is not self.worker]
+        return [self.worker, *sorted(others, key=lambda worker: -scores.get(worker.name, 0.0))]
+
+
+async def decide(
+    request: ChatRequest,
+    caller: Caller,
+    episode: Episode,
+    generation: Generation,
+    breaker: Breaker,
+    rng: random.Random,
+    *,
+    ids: tuple[str, str],
+    origin: Origin = "traffic",
+) -> Decision:
+    """Decides. `ids` are the decision's and the request's. Raises `RequestError` where no worker may answer."""
+    pool = generation.pool
+    direct = _direct(request.model, generation)
+    needs = _needs(request, generation)
+    fit = eligible(pool, needs, breaker.healthy)
+    flags = ["health_lifted"] if fit.health_lifted else []
+    decided: Decided | None = None
+    if direct is not None:
+        if (reason := fit.reasons[direct.name]) not in (None, "unhealthy"):
+            raise _ineligible({direct.name: reason})
+        drawn = forced(direct.name, "direct")
+    elif not fit.workers:
+        raise _ineligible(fit.reasons)
+    else:
+        sticky = episode.worker if request.conversation.in_tool_loop else None
+        if sticky is not None and sticky in fit.reasons and fit.reasons[sticky] is None:
+            drawn = forced(sticky, "sticky")
+        elif len(fit.workers) == 1:
+            drawn = forced(fit.workers[0].name, "only_one")
+        else:
+            if sticky is not None:
+                flags.append("switched_in_tool_loop")
+            decided = await generation.chain.decide(_ask(request), fit.workers, rng.getrandbits(32))
+            flags += decided.scored.flags
+            drawn = draw(decided.scored.scores, _epsilon(request, caller, generation), rng)
+    return Decision(
+        id=ids[0],
+        request_id=ids[1],
+        generation=generation,
+        episode=episode,
+        eligibility=fit,
+        draw=drawn,
+        worker=pool.by_name[drawn.chosen],
+        decided=decided,
+        decided_at=datetime.now(UTC),
+        origin=origin,
+        flags=tuple(flags),
+    )
+
+
+def _direct(model: str, generation: Generation) -> Worker | None:
+    """The worker a request names, None for `pointsman`; 404 for a model that is not there."""
+    if model == MODEL:
+        return None
+    if (worker := generation.pool.by_name.get(model)) is not None:
+        return worker
+    name, _, version = model.partition("@")
+    if name == MODEL and version:
+        if any(router.version.id.startswith(version) for router in generation.chain.routers) and len(version) >= 8:
+            return None
+        message = f"router version {version!r} does not serve now; GET /v1/models lists those that do"
+    else:
+        message = f"model {model!r} does not exist here; use {MODEL!r} or a worker's name (GET /v1/models)"
+    raise RequestError(message, status=404, code="model_not_found", param="model")
+
+
+def _needs(request: ChatRequest, generation: Generation) -> Needs:
+    hints, names = request.hints, generation.pool.by_name
+    for field, wanted in (("allowed_workers", hints.allowed_workers), ("excluded_workers", hints.excluded_workers)):
+        if unknown := [name for name in wanted or () if name not in names]:
+            raise RequestError(
+                f"hint {field}: {unknown[0]!r} is no worker, expected some of {list(names)}", param=field
+            )
+    conversation = request.conversation
+    return Needs(
+        tools=request.tools,
+        images=conversation.images > 0,
+        audio=conversation.audio,
+        json_schema=request.json_schema,
+        prompt_tokens=request.prompt_tokens,
+        output_tokens=request.output_tokens,
+        tags=frozenset(hints.required_tags or ()),
+        allowed=frozenset(hints.allowed_workers) if hints.allowed_workers is not None else None,
+        excluded=frozenset(hints.excluded_workers or ()),
+        budget=hints.budget,
+    )
+
+
+def _ask(request: ChatRequest) -> Ask:
+    conversation = request.conversation
+    return Ask(
+        text=conversation.ask,
+        context=conversation.context,
+        tags=frozenset(request.hints.tags or ()),
+        images=conversation.images,
+        has_tools=request.tools,
+    )
+
+
+def _epsilon(request: ChatRequest, caller: Caller, generation: Generation) -> float:
+    """ε, or 0 where the key or the request does not consent to being learned from."""
+    return generation.config.exploration.epsilon if caller.explore and caller.learn and request.store else 0.0
+
+
+def _ineligible(reasons: dict[str, str | None]) -> RequestError:
+    why = ", ".join(f"{name}: {reason}" for name, reason in reasons.items())
+    return RequestError(f"no worker may answer this request ({why})", code="no_eligible_worker")

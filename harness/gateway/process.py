@@ -1,0 +1,92 @@
+"""One gateway process: `python -m harness.gateway.process --fd N`, on a socket inherited from `serve`.
+
+SIGHUP reloads the configuration, SIGTERM and SIGINT stop gracefully, and so does the end of the parent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import socket
+import threading
+from types import FrameType
+
+import uvicorn
+
+from harness.gateway.app import Gateway
+from harness.gateway.state import State
+from pointsman.config import Settings, load_config
+from pointsman.database.open import configured_url
+from pointsman.logs import configure_logging
+
+KEEP_ALIVE_SECONDS = 75
+
+log = logging.getLogger("pointsman.gateway")
+
+
+class Server(uvicorn.Server):
+    """Tells the gateway that it stops, before connections are closed."""
+
+    def __init__(self, config: uvicorn.Config, state: State) -> None:
+        super().__init__(config)
+        self._state = state
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._state.stopping = True
+        super().handle_exit(sig, frame)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGHUP, self._state.reload_or_log)
+
+
+def run(settings: Settings, listener: socket.socket) -> None:
+    """Serves until told to stop."""
+    config = load_config(settings.config_file)
+    state = State(settings, config, configured_url(settings, config))
+    server = Server(
+        uvicorn.Config(
+            Gateway(state),
+            loop="uvloop",
+            http="httptools",
+            lifespan="on",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=max(1, round(config.gateway.grace)),
+            backlog=2048,
+        ),
+        state,
+    )
+    server.run(sockets=[listener])
+
+
+def stop_with_parent() -> None:
+    """Ends this process gracefully when the parent is gone: the pipe on standard input then ends."""
+
+    def watch() -> None:
+        while os.read(0, 1):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--fd", type=int, required=True, help="the listening socket")
+    arguments = parser.parse_args()
+    configure_logging()
+    stop_with_parent()
+    run(Settings.read(), socket.socket(fileno=arguments.fd))
+
+
+if __name__ == "__main__":
+    main()

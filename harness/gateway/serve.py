@@ -1,0 +1,181 @@
+"""`pointsman serve`: the gateway processes and the shipper, started, watched and stopped together.
+
+One listening socket is shared by all gateway processes, so a process that dies and is started again
+never loses the port. A second signal to stop ends the children at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from types import FrameType
+
+from sqlalchemy.exc import OperationalError
+
+from harness.gateway.access import is_loopback
+from pointsman.config import Config, Settings, load_config
+from pointsman.database.engine import make_engine
+from pointsman.database.open import configured_url, database_url
+from pointsman.errors import UserError
+from pointsman.identity import ensure_admin_key, ensure_project, write_private
+
+GATEWAY = "harness.gateway.process"
+SHIPPER = "pointsman.journal.process"
+PID_FILE = "serve.pid"
+RESTART_PAUSE = 0.2
+LONGEST_PAUSE = 5.0
+
+log = logging.getLogger("pointsman.serve")
+
+
+@dataclass
+class Child:
+    """A process that is kept running. Its standard input is a pipe that ends when we do."""
+
+    name: str
+    command: list[str]
+    fds: tuple[int, ...] = ()
+    process: subprocess.Popen[bytes] | None = None
+    started: float = 0.0
+    pause: float = RESTART_PAUSE
+    not_before: float = 0.0
+
+    def start(self, environment: dict[str, str]) -> None:
+        self.process = subprocess.Popen(
+            self.command, stdin=subprocess.PIPE, pass_fds=self.fds, env=environment, start_new_session=True
+        )
+        self.started = time.monotonic()
+
+    def watch(self, environment: dict[str, str]) -> None:
+        """Starts the process again if it has ended, more slowly when it ends at once every time."""
+        now = time.monotonic()
+        if self.process is None:
+            if now >= self.not_before:
+                self.start(environment)
+            return
+        code = self.process.poll()
+        if code is None:
+            return
+        self.pause = RESTART_PAUSE if now - self.started > 10 else min(self.pause * 2, LONGEST_PAUSE)
+        log.error("%s ended with %s; it starts again in %.1f s", self.name, code, self.pause)
+        self.process, self.not_before = None, now + self.pause
+
+    def signal(self, number: int) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def wait(self, seconds: float) -> None:
+        if self.process is None:
+            return
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            log.error("%s did not stop within %.0f s; killed", self.name, seconds)
+            self.process.kill()
+            self.process.wait()
+
+
+@dataclass
+class Supervisor:
+    """The children of one `serve`. Gateways stop first, then the shipper, which sends what they left."""
+
+    settings: Settings
+    config: Config
+    gateways: list[Child] = field(default_factory=list)
+    shipper: Child = field(default_factory=lambda: Child("shipper", [sys.executable, "-m", SHIPPER]))
+    stopping: threading.Event = field(default_factory=threading.Event)
+
+    def run(self, listener: socket.socket) -> None:
+        environment = {
+            **self.settings.environment,
+            "POINTSMAN_HOME": str(self.settings.home),
+            "POINTSMAN_CONFIG": str(self.settings.config_file),
+            "POINTSMAN_PORT": str(self.settings.port),
+        }
+        descriptor = listener.fileno()
+        self.gateways = [
+            Child(f"gateway {n + 1}", [sys.executable, "-m", GATEWAY, "--fd", str(descriptor)], (descriptor,))
+            for n in range(self.config.gateway.workers)
+        ]
+        self._take_signals()
+        children = [self.shipper, *self.gateways]
+        while not self.stopping.wait(0.1):
+            for child in children:
+                child.watch(environment)
+        for child in self.gateways:
+            child.signal(signal.SIGTERM)
+        for child in self.gateways:
+            child.wait(self.config.gateway.grace + 5)
+        self.shipper.signal(signal.SIGTERM)
+        self.shipper.wait(10)
+
+    def _take_signals(self) -> None:
+        def stop(number: int, frame: FrameType | None) -> None:
+            if self.stopping.is_set():
+                for child in [*self.gateways, self.shipper]:
+                    child.signal(signal.SIGKILL)
+            self.stopping.set()
+
+        def reload(number: int, frame: FrameType | None) -> None:
+            for child in self.gateways:
+                child.signal(signal.SIGHUP)
+
+        signal.signal(signal.SIGTERM, stop)
+        signal.signal(signal.SIGINT, stop)
+        signal.signal(signal.SIGHUP, reload)
+
+
+def serve(settings: Settings, *, workers: int | None = None) -> None:
+    """Serves until stopped. Starts the embedded PostgreSQL where no database is configured."""
+    config = load_config(settings.config_file)
+    if workers is not None:
+        config = config.model_copy(update={"gateway": config.gateway.model_copy(update={"workers": workers})})
+    settings.home.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        listener = stack.enter_context(listen(config.gateway.host, config.gateway.port or settings.port))
+        _prepare_database(settings, config, stack)
+        write_private(settings.home / PID_FILE, str(os.getpid()).encode())
+        stack.callback((settings.home / PID_FILE).unlink, missing_ok=True)
+        Supervisor(settings, config).run(listener)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """The listening socket, or a `UserError` that says what holds the port."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(2048)
+    except OSError as error:
+        listener.close()
+        raise UserError(
+            f"cannot listen on {host}:{port}: {error.strerror}; stop what runs there or set POINTSMAN_PORT"
+        ) from None
+    if not is_loopback(host):
+        log.warning("%s is reachable from other machines: every request from there needs a key", host)
+    return listener
+
+
+def _prepare_database(settings: Settings, config: Config, stack: ExitStack) -> None:
+    """Migrates, and makes the default project and the local key; a configured server may be away for now."""
+    try:
+        url = stack.enter_context(database_url(settings, config))
+    except OperationalError:
+        if config.database.url is None:
+            raise
+        log.warning("Postgres is away: decisions go to the journal until it is back")
+        return
+    engine = make_engine(url or configured_url(settings, config))
+    with engine.begin() as connection:
+        ensure_project(connection)
+        ensure_admin_key(connection, settings.home)
+    engine.dispose()

@@ -1,0 +1,55 @@
+"""Bringing a database's schema to the newest revision, with Alembic, from the package's own migrations."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config as AlembicConfig
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Engine, text
+
+from pointsman.database.engine import make_engine, normalised_url
+from pointsman.database.partitions import ensure_partitions
+
+MIGRATIONS = Path(__file__).parent.parent / "migrations"
+MIGRATION_LOCK = 0x706F696E74  # an advisory lock, so that two starting processes migrate once
+
+
+def alembic_config(url: str) -> AlembicConfig:
+    """Alembic's configuration for `url`, without a file."""
+    config = AlembicConfig()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.attributes["url"] = normalised_url(url)
+    return config
+
+
+def head_revision() -> str:
+    """The newest revision the package carries."""
+    head = ScriptDirectory(str(MIGRATIONS)).get_current_head()
+    assert head is not None
+    return head
+
+
+def current_revision(engine: Engine) -> str | None:
+    """The revision the database is at, None for an empty one."""
+    with engine.connect() as connection:
+        return MigrationContext.configure(connection).get_current_revision()
+
+
+def migrate(url: str, revision: str = "head", *, now: datetime | None = None) -> None:
+    """Upgrades the schema and makes the coming months' partitions. Safe to run at any time, from anywhere."""
+    engine = make_engine(url, application="pointsman-migrate")
+    try:
+        with engine.connect() as connection:
+            connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK})
+            connection.commit()
+            command.upgrade(alembic_config(url), revision)
+            if revision == "head":
+                ensure_partitions(connection, now or datetime.now(UTC))
+            connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": MIGRATION_LOCK})
+            connection.commit()
+    finally:
+        engine.dispose()

@@ -1,0 +1,80 @@
+"""What the shipper does beside shipping: joins feedback to its decision, keeps partitions, drops what is too old."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from sqlalchemy import Engine
+
+from pointsman.database.partitions import ensure_partitions, expired
+from pointsman.ids import lowest_id
+
+UNJOINED_FOR = timedelta(hours=1)
+
+log = logging.getLogger("pointsman.shipper")
+
+# Feedback by completion id finds its decision through the call that carried it.
+_BY_COMPLETION = """
+UPDATE feedback SET decision_id = call.decision_id, joined = true
+FROM call
+WHERE NOT feedback.joined AND feedback.decision_id IS NULL AND feedback.completion_id IS NOT NULL
+  AND call.completion_id = feedback.completion_id AND call.project_id = feedback.project_id
+"""
+_BY_DECISION = """
+UPDATE feedback SET joined = true
+WHERE NOT joined AND decision_id IS NOT NULL AND EXISTS (
+    SELECT FROM decision WHERE decision.id = feedback.decision_id AND decision.project_id = feedback.project_id)
+"""
+_BY_EPISODE = """
+UPDATE feedback SET joined = true
+WHERE NOT joined AND episode_id IS NOT NULL AND EXISTS (
+    SELECT FROM episode WHERE episode.id = feedback.episode_id AND episode.project_id = feedback.project_id)
+"""
+
+
+def join_feedback(connection: psycopg.Connection[Any]) -> int:
+    """Marks feedback whose decision or episode has arrived; returns how many."""
+    with connection.transaction(), connection.cursor() as cursor:
+        joined = 0
+        for statement in (_BY_COMPLETION, _BY_DECISION, _BY_EPISODE):
+            cursor.execute(statement)
+            joined += cursor.rowcount
+        return joined
+
+
+def sweep_feedback(connection: psycopg.Connection[Any], now: datetime) -> int:
+    """Removes feedback whose decision never came; each is named in the log."""
+    with connection.transaction(), connection.cursor() as cursor:
+        cursor.execute(
+            "DELETE FROM feedback WHERE NOT joined AND created_at < %s RETURNING id, decision_id, completion_id",
+            [now - UNJOINED_FOR],
+        )
+        swept = cursor.fetchall()
+    for identity, decision, completion in swept:
+        log.warning("feedback %s named %s, which never came; swept", identity, decision or completion)
+    return len(swept)
+
+
+def keep_partitions(engine: Engine, now: datetime) -> None:
+    """The coming months' partitions, made ahead of time."""
+    with engine.begin() as connection:
+        for name in ensure_partitions(connection, now):
+            log.info("made partition %s", name)
+
+
+def drop_expired(engine: Engine, connection: psycopg.Connection[Any], now: datetime, days: int) -> list[str]:
+    """Retention: partitions wholly older than `days` are dropped, and episodes and feedback with them."""
+    cutoff = now - timedelta(days=days)
+    with engine.connect() as reader:
+        names = expired(reader, cutoff)
+    with connection.transaction(), connection.cursor() as cursor:
+        for name in names:
+            cursor.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(name)))
+            log.info("dropped partition %s: older than %d days", name, days)
+        cursor.execute("DELETE FROM feedback WHERE created_at < %s", [cutoff])
+        cursor.execute("DELETE FROM episode WHERE started_at < %s AND id < %s", [cutoff, lowest_id(cutoff)])
+    return names

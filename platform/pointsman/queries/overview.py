@@ -1,0 +1,148 @@
+"""The overview of a time range: how much, how well, how dear, how fast, by which worker and router.
+
+Traffic decisions only. A worker's *share* counts the decisions that chose it (the intended arm); it
+*succeeded* where it also was the one that answered with outcome `ok`, so a fallback is a failure of the
+worker that was meant. Feedback counts for the worker that answered. Audits, probes, replays and
+rollouts are no traffic and stand nowhere here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+from sqlalchemy import Connection, Engine, FromClause, Interval, cast, distinct, func, select
+
+from pointsman.queries.judgements import by_metric, correct_by_worker, total
+from pointsman.queries.proportion import Proportion
+from pointsman.queries.summaries import Overview, Point, Totals, WorkerLine
+from pointsman.queries.traffic import (
+    answered_well,
+    counts,
+    percentiles,
+    read_percentiles,
+    traffic_rows,
+    unknown_cost,
+)
+
+BIN_ORIGIN = datetime(2000, 1, 3, tzinfo=UTC)  # a Monday, so that weekly buckets start on Mondays
+
+
+def overview(
+    engine: Engine,
+    project: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    bucket: timedelta,
+) -> Overview:
+    """Everything the overview page shows, read in one snapshot so that its numbers agree."""
+    traffic = traffic_rows(project, since, until)
+    with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection, connection.begin():
+        metrics = by_metric(connection, traffic)
+        judged = correct_by_worker(connection, traffic)
+        return Overview(
+            since=since,
+            until=until,
+            bucket=bucket,
+            totals=_totals(connection, traffic, judged),
+            workers=_workers(connection, traffic, judged),
+            series=_series(connection, traffic, bucket),
+            outcomes=counts(connection, traffic, traffic.c.status),
+            router_kinds=counts(connection, traffic, traffic.c.router_kind),
+            feedback=metrics,
+        )
+
+
+def _totals(connection: Connection, traffic: FromClause, judged: Mapping[str, Proportion]) -> Totals:
+    t = traffic.c
+    query = select(
+        func.count().label("decisions"),
+        func.count(distinct(t.episode_id)).label("episodes"),
+        func.count().filter(t.status == "ok").label("ok"),
+        func.count(t.status).label("ended"),
+        func.coalesce(func.sum(t.cost), 0).label("cost"),
+        unknown_cost(traffic).label("unknown_cost"),
+        func.coalesce(func.sum(t.router_cost), 0).label("router_cost"),
+        func.count().filter(t.explored).label("explored"),
+        *percentiles("latency", t.latency_ms),
+        *percentiles("overhead", t.overhead_ms),
+    )
+    row = connection.execute(query).mappings().one()
+    return Totals(
+        decisions=row["decisions"],
+        episodes=row["episodes"],
+        success=Proportion(row["ok"], row["ended"]),
+        correct=total(judged),
+        cost=Decimal(row["cost"]),
+        unknown_cost=row["unknown_cost"],
+        router_cost=Decimal(row["router_cost"]),
+        latency=read_percentiles("latency", row),
+        overhead=read_percentiles("overhead", row),
+        explored=row["explored"],
+        forced=counts(connection, traffic, t.forced),
+    )
+
+
+def _workers(connection: Connection, traffic: FromClause, judged: Mapping[str, Proportion]) -> tuple[WorkerLine, ...]:
+    t = traffic.c
+    query = (
+        select(
+            t.chosen,
+            func.count().label("n"),
+            answered_well(traffic).label("ok"),
+            func.count(t.status).label("ended"),
+            func.coalesce(func.sum(t.cost), 0).label("cost"),
+            unknown_cost(traffic).label("unknown_cost"),
+            *percentiles("latency", t.latency_ms),
+        )
+        .where(t.chosen.is_not(None))
+        .group_by(t.chosen)
+        .order_by(func.count().desc(), t.chosen)
+    )
+    rows = connection.execute(query).mappings().all()
+    total = sum(row["n"] for row in rows)
+    return tuple(
+        WorkerLine(
+            worker=row["chosen"],
+            chosen=row["n"],
+            share=row["n"] / total,
+            success=Proportion(row["ok"], row["ended"]),
+            correct=judged.get(row["chosen"], Proportion(0, 0)),
+            cost=Decimal(row["cost"]),
+            unknown_cost=row["unknown_cost"],
+            latency=read_percentiles("latency", row),
+        )
+        for row in rows
+    )
+
+
+def _series(connection: Connection, traffic: FromClause, bucket: timedelta) -> tuple[Point, ...]:
+    t = traffic.c
+    start = func.date_bin(cast(bucket, Interval), t.decided_at, BIN_ORIGIN).label("start")
+    query = (
+        select(
+            start,
+            t.chosen,
+            func.count().label("n"),
+            answered_well(traffic).label("ok"),
+            func.count(t.status).label("ended"),
+            func.coalesce(func.sum(t.cost), 0).label("cost"),
+            *percentiles("latency", t.latency_ms),
+        )
+        .where(t.chosen.is_not(None))
+        .group_by(start, t.chosen)
+        .order_by(start, t.chosen)
+    )
+    return tuple(
+        Point(
+            start=row["start"],
+            worker=row["chosen"],
+            decisions=row["n"],
+            success=Proportion(row["ok"], row["ended"]),
+            cost=Decimal(row["cost"]),
+            latency_p50=row["latency_p50"],
+            latency_p95=row["latency_p95"],
+        )
+        for row in connection.execute(query).mappings()
+    )

@@ -1,0 +1,34 @@
+"""The closed sets of words that code, tables, configuration and interface share.
+
+Each is a `Literal` for the type checker and a tuple for the database's check constraints.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+RouterKind = Literal["learned", "harness", "classic", "rule", "default"]
+Pattern = Literal["single", "trinity", "workflow", "cascade", "sidekick", "handoff", "vote"]
+DecisionKind = Literal["route", "role", "delegate", "escalate", "vote", "stop", "pattern"]
+Origin = Literal["traffic", "audit", "probe", "replay", "rollout", "shadow", "dry_run"]
+Forced = Literal["sticky", "direct", "only_one", "fallback"]
+OutcomeStatus = Literal["ok", "upstream_error", "truncated", "client_cancelled", "timeout", "rejected", "abandoned"]
+CallStatus = Literal["ok", "error", "truncated", "cancelled", "timeout"]
+CallPurpose = Literal["serve", "route", "audit", "probe", "judge", "rollout", "shadow", "replay"]
+EpisodeSource = Literal["given", "inferred", "new"]
+RouterState = Literal["draft", "candidate", "shadow", "canary", "serving", "retired"]
+Capability = Literal["tools", "images", "json_schema", "logprobs", "audio", "reasoning", "embeddings"]
+ParseStatus = Literal[
+    "ok",  # the reply named one eligible worker in the form asked for
+    "repaired",  # it did, after fences, prose, case or aliases were dealt with
+    "ambiguous",  # it named several
+    "unknown",  # it named none that is eligible
+    "empty",  # there was no text
+    "not_parsed",  # this router has no reply to parse (rule, default)
+]
+Scope = Literal["serve", "feedback", "jobs", "admin"]
+
+
+def members(literal: object) -> tuple[str, ...]:
+    """The words of one closed set, in the order they are written above."""
+    return get_args(literal)

@@ -1,0 +1,49 @@
+"""A seeded log, a configuration and an environment for the dashboard, as a person would have them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import streamlit.config
+from streamlit.testing.v1 import AppTest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def log(empty, database_url, seeding):
+    """300 decisions, the newest of them a minute old."""
+    empty()
+    return seeding.seed(database_url, until=datetime.now(UTC) - timedelta(minutes=1), number=300)
+
+
+@pytest.fixture
+def configure(tmp_path, monkeypatch, seeding):
+    """Writes a configuration and points the environment at it; returns the file."""
+    streamlit.config.set_option("server.address", "127.0.0.1")
+
+    def write(database: str, extra: str = "", port: int = 1) -> Path:
+        file = tmp_path / "pointsman.toml"
+        file.write_text(f'[database]\nurl = "{database}"\n{extra}\n{seeding.CONFIG}')
+        monkeypatch.setenv("POINTSMAN_HOME", str(tmp_path))
+        monkeypatch.setenv("POINTSMAN_CONFIG", str(file))
+        monkeypatch.setenv("POINTSMAN_PORT", str(port))
+        return file
+
+    yield write
+    streamlit.config.set_option("server.address", None)
+
+
+@pytest.fixture
+def app():
+    """The whole app; its first page is the overview."""
+    return AppTest.from_file(str(ROOT / "dashboard" / "app.py"), default_timeout=20)
+
+
+@pytest.fixture
+def decisions_app():
+    """The decisions page by itself: AppTest does not follow `st.navigation` to pages that are functions."""
+    script = "from dashboard.pages import decisions\ndecisions.page()\n"
+    return AppTest.from_string(script, default_timeout=20)
