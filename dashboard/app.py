@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from dashboard import access, data
-from dashboard.pages import decisions, overview
 from dashboard.parts.notices import sandbox_banner
+from dashboard.views import decisions, overview
 
 
 def main() -> None:

@@ -8,6 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import altair as alt
+
+# Altair asks for pandas by sys.modules, where it would find one that another visit's thread is still importing.
+import pandas  # noqa: F401
 import streamlit as st
 
 from dashboard.palette import GREY, OKABE_ITO, OUTCOME_COLOURS, named, worker_scale

@@ -8,6 +8,7 @@ from pathlib import Path
 import streamlit as st
 from sqlalchemy import Engine
 
+from pointsman.commands.client import gateway_address
 from pointsman.config import Config, Settings, load_config
 from pointsman.database.embedded import EmbeddedPostgres
 from pointsman.database.engine import make_engine
@@ -31,7 +32,7 @@ class Source:
     @property
     def gateway(self) -> str:
         """The gateway's address as this machine reaches it."""
-        return f"http://127.0.0.1:{self.config.gateway.port or self.settings.port}/v1"
+        return f"{gateway_address(self.settings, self.config)}/v1"
 
     @property
     def workers(self) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ def command(settings: Settings, config: Config) -> list[str]:
         "client.toolbarMode": "viewer",
         # What failed goes to the server's log; a page never shows a stack trace or a path.
         "client.showErrorDetails": "none",
+        "client.showErrorLinks": "false",
     }
     options |= {f"theme.light.{key}": value for key, value in LIGHT.items()}
     options |= {f"theme.dark.{key}": value for key, value in DARK.items()}

@@ -18,7 +18,7 @@ def serve_command(
 ) -> None:
     """Serve: gateway processes and the shipper, until Ctrl-C.
 
-    Without [database] url it starts the embedded PostgreSQL too. Reload with `pointsman reload`.
+    Without a database url in the configuration it starts the embedded PostgreSQL too. Reload with `pointsman reload`.
 
     Example: pointsman serve --workers 2
     """

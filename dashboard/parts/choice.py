@@ -9,7 +9,7 @@ import altair as alt
 import streamlit as st
 
 from dashboard.palette import GREY, OKABE_ITO
-from dashboard.words import NOTHING, dollars, milliseconds, number, percent, plain
+from dashboard.words import NOTHING, dollars, milliseconds, number, plain
 
 Record = dict[str, Any]
 CHOSEN_MARK = "▶ "
@@ -129,7 +129,6 @@ def _reply(decision: Record, version: Record | None) -> None:
             "tokens in, out": f"{_count(decision['router_input_tokens'])}, {_count(decision['router_output_tokens'])}",
             "cost": dollars(decision["router_cost"]),
             "time": milliseconds(decision["router_ms"]),
-            "propensity": percent(decision["propensity"]),
         }
         st.text("\n".join(f"{name}: {value}" for name, value in facts.items()))
 

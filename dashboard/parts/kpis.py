@@ -8,6 +8,8 @@ from dashboard.words import dollars, milliseconds, percent
 from pointsman.queries import Percentiles, Proportion, Totals
 
 CARD_WIDTH = 170  # two beside each other on a telephone
+COST = "Workers' calls; routing is apart. Decisions whose cost is not known are left out."
+OVERHEAD = "From the request's arrival to its decision, the router's time included."
 
 
 def row(totals: Totals) -> None:
@@ -15,14 +17,10 @@ def row(totals: Totals) -> None:
         _card("Decisions", f"{totals.decisions:,}", f"{totals.episodes:,} episodes")
         _card("Success", percent(totals.success), _n(totals.success.n), "Outcome ok, of decisions that ended.")
         _card("Judged correct", percent(totals.correct), _judged(totals.correct), "Feedback `correct`: yes.")
-        _card("Cost, USD", dollars(totals.cost), _costed(totals), "Workers' calls; routing is apart.")
+        _card("Cost, USD", dollars(totals.cost), _costed(totals), COST)
         _latency(totals.latency)
-        _card(
-            "Overhead, p50",
-            milliseconds(totals.overhead.p50),
-            f"p95 {milliseconds(totals.overhead.p95)}, n = {totals.overhead.n:,}",
-            "Pointsman's own time per request, the router's included.",
-        )
+        for name, value in (("p50", totals.overhead.p50), ("p95", totals.overhead.p95)):
+            _card(f"Overhead, {name}", milliseconds(value), _n(totals.overhead.n), OVERHEAD)
         explored = Proportion(totals.explored, totals.decisions)
         _card("Explored", percent(explored), f"{explored.count:,} of {explored.n:,}")
         forced = Proportion(sum(totals.forced.values()), totals.decisions)
@@ -65,5 +63,5 @@ def _judged(correct: Proportion) -> str:
 
 def _costed(totals: Totals) -> str:
     ended = totals.success.n
-    known = f"n = {ended - totals.unknown_cost:,}"
-    return f"{known}, {totals.unknown_cost:,} unknown" if totals.unknown_cost else known
+    known = ended - totals.unknown_cost
+    return f"n = {known:,} of {ended:,}" if totals.unknown_cost else _n(known)

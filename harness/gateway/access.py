@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 
 from pointsman.errors import RequestError
 from pointsman.identity import DEFAULT_PROJECT_ID, Directory
@@ -79,12 +79,14 @@ def require(caller: Caller, scope: Scope) -> None:
 
 def is_loopback(host: str) -> bool:
     """Whether a host name or address is this machine's own."""
-    if host == "localhost":
+    if host.lower() == "localhost":
         return True
     try:
-        return ip_address(host).is_loopback
+        address = ip_address(host)
     except ValueError:
         return False
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (mapped or address).is_loopback
 
 
 def _key(headers: Headers) -> str | None:
@@ -111,7 +113,8 @@ def _keyless(
             type="permission_error",
             code="foreign_host",
         )
-    if has_body and not (header(headers, b"content-type") or "").lower().startswith("application/json"):
+    media_type = (header(headers, b"content-type") or "").partition(";")[0].strip().lower()
+    if has_body and media_type != "application/json":
         raise RequestError("expected Content-Type: application/json", status=415, code="unsupported_media_type")
     return Caller(DEFAULT_PROJECT_ID, None, KEYLESS_SCOPES, project_secret(directory, DEFAULT_PROJECT_ID))
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from harness.gateway.chat import Chat
 from harness.gateway.management import Management
-from harness.gateway.responses import Receive, Send, send_error
+from harness.gateway.responses import Receive, Send, internal_fault, send_error
 from harness.gateway.state import State
-from pointsman.errors import RequestError
 
 CHAT = "/v1/chat/completions"
 
@@ -39,6 +38,8 @@ class Gateway:
                 await _answer_fault(send)
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1000})  # before accepting: an HTTP 403
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -52,9 +53,8 @@ class Gateway:
 
 
 async def _answer_fault(send: Send) -> None:
-    error = RequestError("a fault in the gateway; it is in its log", status=500, type="server_error", code="internal")
     with suppress(RuntimeError):  # the answer had begun: the connection ends
-        await send_error(send, error, [])
+        await send_error(send, internal_fault(), [])
 
 
 def _place(error: BaseException) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 MAX_ASK = 200_000
 MAX_CONTEXT = 20_000
 MAX_PART = 4_000
+_MEDIA = ("image_url", "input_audio", "file", "image", "source")
 # Blocks that coding agents put into user messages and no person wrote.
 _NOISE = re.compile(
     r"<(system-reminder|system_reminder|environment_details|environment_context|command-message|command-name|"
@@ -26,6 +27,7 @@ class Conversation:
     images: int
     audio: bool
     in_tool_loop: bool
+    media_bytes: int
     tool_call_ids: tuple[str, ...]
     has_history: bool
     opening: str
@@ -33,7 +35,7 @@ class Conversation:
 
 def read_conversation(messages: list[dict[str, Any]]) -> Conversation:
     """Reads OpenAI messages of any content shape: text, parts, null."""
-    ask, around, images, audio = "", [], 0, False
+    ask, around, images, audio, media_bytes = "", [], 0, False, 0
     position = len(messages)
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
@@ -45,22 +47,25 @@ def read_conversation(messages: list[dict[str, Any]]) -> Conversation:
                     around.append(noise)
                 break
     for message in messages:
-        seen, heard = _media(message.get("content"))
-        images, audio = images + seen, audio or heard
+        content = message.get("content")
+        if isinstance(content, list):
+            seen, heard = _media(content)
+            images, audio, media_bytes = images + seen, audio or heard, media_bytes + _media_bytes(content)
     size = 0
     for index in range(len(messages) - 1, -1, -1):
         if index != position and size < MAX_CONTEXT:
             line = _line(messages[index])
             size += len(line)
             around.append(line)
-    last = messages[-1]
+    loop = _without_reminders(messages)
     return Conversation(
         ask=ask[:MAX_ASK],
         context="\n".join(reversed(around))[-MAX_CONTEXT:],
         images=images,
         audio=audio,
-        in_tool_loop=last.get("role") in ("tool", "function"),
-        tool_call_ids=_tool_ids(messages),
+        in_tool_loop=bool(loop) and loop[-1].get("role") in ("tool", "function"),
+        media_bytes=media_bytes,
+        tool_call_ids=_tool_ids(loop),
         has_history=any(m.get("role") in ("assistant", "tool", "function") for m in messages),
         opening=_opening(messages),
     )
@@ -92,6 +97,33 @@ def _media(content: Any) -> tuple[int, bool]:
         return 0, False
     kinds = [part.get("type") for part in content if isinstance(part, dict)]
     return sum(kind in ("image_url", "image", "input_image") for kind in kinds), "input_audio" in kinds
+
+
+def _media_bytes(content: list[Any]) -> int:
+    """How much of the parts is data of images, sounds and files, which are no text."""
+    size = 0
+    for part in content:
+        if isinstance(part, dict):
+            for name in _MEDIA:
+                held = part.get(name)
+                texts = held.values() if isinstance(held, dict) else (held,)
+                size += sum(len(text) for text in texts if isinstance(text, str))
+    return size
+
+
+def _without_reminders(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages up to the last that is no system text and no mere reminder of a harness."""
+    end = len(messages)
+    while end and _is_reminder(messages[end - 1]):
+        end -= 1
+    return messages[:end] if end < len(messages) else messages
+
+
+def _is_reminder(message: dict[str, Any]) -> bool:
+    role, content = message.get("role"), message.get("content")
+    if role in ("system", "developer"):
+        return True
+    return role == "user" and not _has_media(content) and not _split_noise(_text(content))[0]
 
 
 def _line(message: dict[str, Any]) -> str:

@@ -19,7 +19,7 @@ from harness.gateway.decide import Decision, decide
 from harness.gateway.exchange import Exchange
 from harness.gateway.reading import read_body, until_disconnect
 from harness.gateway.request import ChatRequest, parse_chat
-from harness.gateway.responses import Receive, Send, from_upstream, send_error
+from harness.gateway.responses import Receive, Send, from_upstream, send_error, unlogged
 from harness.gateway.rows import decision_row, episode_row, outcome_row, rejected_decision_row, request_row
 from harness.gateway.state import State
 from pointsman.errors import RequestError, StoreError, UpstreamError
@@ -27,6 +27,15 @@ from pointsman.ids import new_id
 from pointsman.journal.lines import TableRow
 from pointsman.upstream.body import worker_body
 from pointsman.words import OutcomeStatus
+
+UNDECIDED = [
+    (b"x-pointsman-episode-id", b"none"),
+    (b"x-pointsman-worker", b"none"),
+    (b"x-pointsman-router", b"none"),
+    (b"x-pointsman-pattern", b"none"),
+    (b"x-pointsman-propensity", b"0"),
+]
+"""The headers of a request that was refused before anything could be decided."""
 
 
 class Chat:
@@ -74,9 +83,9 @@ class Chat:
         try:
             state.journal.check_room()
         except StoreError as error:
-            raise _unlogged(error) from error
+            raise unlogged(error) from error
         if state.generation.config.log.mode == "strict" and not state.database_up:
-            raise _unlogged(StoreError('Postgres is away, and [log] mode is "strict"'))
+            raise unlogged(StoreError('Postgres is away, and [log] mode is "strict"'))
 
     async def _serve(
         self,
@@ -102,7 +111,7 @@ class Chat:
         try:
             exchange.begin(self._opening(caller, request, decision, body, received_at))
         except StoreError as error:
-            await send_error(send, _unlogged(error), [])
+            await send_error(send, unlogged(error), [])
             return
         await self._answer(exchange, receive, send)
 
@@ -114,27 +123,29 @@ class Chat:
         gone = asyncio.ensure_future(until_disconnect(receive))
         gone.add_done_callback(lambda done: None if done.cancelled() or exchange.ended else task.cancel())
         try:
-            answer = await self._call(exchange)
+            await self._call(exchange)
             await state.journal.synced()
-            await exchange.relay(answer, send)
+            await exchange.relay(send)
         except UpstreamError as fault:
             await exchange.refuse(from_upstream(fault), _status_of(fault), send, reason=fault.fault)
         except StoreError as error:
-            await exchange.refuse(_unlogged(error), "rejected", send, reason="journal")
+            await exchange.refuse(unlogged(error), "rejected", send, reason="journal")
         except asyncio.CancelledError:
             if not gone.done():
                 await exchange.stopped(send)
                 raise
             task.uncancel()
-            exchange.end("client_cancelled", reason="the client left", client_closed=True)
+            exchange.client_left()
         finally:
+            # Only a fault of ours leaves an exchange open here; even then its decision gets an outcome.
+            exchange.end("upstream_error", reason="a fault in the gateway")
             exchange.close()
             gone.cancel()
 
-    async def _call(self, exchange: Exchange) -> Any:
+    async def _call(self, exchange: Exchange) -> None:
         state, request, decision = self.state, exchange.request, exchange.decision
         candidates = decision.candidates(fallbacks=not request.hints.disable_fallbacks)
-        return await state.attempts.answer(
+        exchange.answer = await state.attempts.answer(
             candidates,
             lambda worker: worker_body(request.fields, worker, stream=request.stream),
             decision.generation.limits,
@@ -155,11 +166,14 @@ class Chat:
             episode_id=decision.episode.id,
             request=request,
             body=state.redactor.json(body) if stored else None,
-            text=state.redactor.text(request.conversation.ask) if stored else None,
+            redactor=state.redactor,
         )
-        rows: list[TableRow] = [("request", row), ("decision", decision_row(decision, caller, state.redactor))]
+        rows: list[TableRow] = [
+            ("request", row),
+            ("decision", decision_row(decision, caller, state.redactor, stored=stored)),
+        ]
         if not decision.episode.known:
-            rows.insert(0, episode_row(decision, caller))
+            rows.insert(0, episode_row(decision, caller, state.redactor))
         return rows
 
     async def _reject(
@@ -168,31 +182,22 @@ class Chat:
         """A request that could not be decided is a decision too: logged, with the outcome `rejected`."""
         state = self.state
         state.metrics.ended("rejected", "none")
+        reason = state.redactor.text(error.message[:500])
         rows: list[TableRow] = [
             ("request", request_row(ids[1], caller, received_at)),
             ("decision", rejected_decision_row(ids[0], ids[1], caller, received_at)),
-            ("outcome", outcome_row(ids[0], caller, "rejected", reason=error.message[:500], http_status=error.status)),
+            ("outcome", outcome_row(ids[0], caller, "rejected", reason=reason, http_status=error.status)),
         ]
         try:
             state.journal.append(rows)
             await state.journal.synced()
         except StoreError as fault:
-            await send_error(send, _unlogged(fault), [])
+            await send_error(send, unlogged(fault), [])
             return
-        await send_error(send, error, [(b"x-pointsman-decision-id", ids[0].encode())])
+        await send_error(send, error, [(b"x-pointsman-decision-id", ids[0].encode()), *UNDECIDED])
 
 
 def _status_of(fault: UpstreamError) -> OutcomeStatus:
     if fault.fault == "timeout":
         return "timeout"
     return "rejected" if fault.fault in ("bad_request", "context_exceeded") else "upstream_error"
-
-
-def _unlogged(error: StoreError) -> RequestError:
-    return RequestError(
-        f"this request cannot be logged now, so it is not served: {error}",
-        status=503,
-        type="server_error",
-        code="log_unavailable",
-        retry_after=2,
-    )

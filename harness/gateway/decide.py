@@ -12,7 +12,7 @@ from harness.gateway.episodes import Episode
 from harness.gateway.generation import Generation
 from harness.gateway.request import ChatRequest
 from harness.routing.base import Ask
-from harness.routing.chain import Decided
+from harness.routing.chain import Chain, Decided
 from harness.routing.eligibility import Eligibility, Needs, eligible
 from harness.routing.exploration import Draw, draw, forced
 from pointsman.errors import RequestError
@@ -21,6 +21,7 @@ from pointsman.upstream.breaker import Breaker
 from pointsman.words import Origin
 
 MODEL = "pointsman"
+MIN_VERSION = 8  # characters of a version id that a pinned name must give
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ async def decide(
 ) -> Decision:
     """Decides. `ids` are the decision's and the request's. Raises `RequestError` where no worker may answer."""
     pool = generation.pool
-    direct = _direct(request.model, generation)
+    direct, chain = _asked_for(request.model, generation)
     needs = _needs(request, generation)
     fit = eligible(pool, needs, breaker.healthy)
     flags = ["health_lifted"] if fit.health_lifted else []
@@ -98,14 +99,15 @@ async def decide(
         raise _ineligible(fit.reasons)
     else:
         sticky = episode.worker if request.conversation.in_tool_loop else None
-        if sticky is not None and sticky in fit.reasons and fit.reasons[sticky] is None:
+        stays = sticky is not None and fit.reasons.get(sticky, "gone") is None
+        if sticky is not None and not stays:
+            flags.append("switched_in_tool_loop")
+        if sticky is not None and stays:
             drawn = forced(sticky, "sticky")
         elif len(fit.workers) == 1:
             drawn = forced(fit.workers[0].name, "only_one")
         else:
-            if sticky is not None:
-                flags.append("switched_in_tool_loop")
-            decided = await generation.chain.decide(_ask(request), fit.workers, rng.getrandbits(32))
+            decided = await chain.decide(_ask(request), fit.workers, rng.getrandbits(32))
             flags += decided.scored.flags
             drawn = draw(decided.scored.scores, _epsilon(request, caller, generation), rng)
     return Decision(
@@ -123,16 +125,17 @@ async def decide(
     )
 
 
-def _direct(model: str, generation: Generation) -> Worker | None:
-    """The worker a request names, None for `pointsman`; 404 for a model that is not there."""
+def _asked_for(model: str, generation: Generation) -> tuple[Worker | None, Chain]:
+    """The worker that a request names, or None and the routers that decide. 404 for a model that is not there."""
     if model == MODEL:
-        return None
+        return None, generation.chain
     if (worker := generation.pool.by_name.get(model)) is not None:
-        return worker
+        return worker, generation.chain
     name, _, version = model.partition("@")
     if name == MODEL and version:
-        if any(router.version.id.startswith(version) for router in generation.chain.routers) and len(version) >= 8:
-            return None
+        found = [chain for known, chain in generation.pinned.items() if known.startswith(version)]
+        if len(found) == 1 and len(version) >= MIN_VERSION:
+            return None, found[0]
         message = f"router version {version!r} does not serve now; GET /v1/models lists those that do"
     else:
         message = f"model {model!r} does not exist here; use {MODEL!r} or a worker's name (GET /v1/models)"
@@ -152,6 +155,7 @@ def _needs(request: ChatRequest, generation: Generation) -> Needs:
         images=conversation.images > 0,
         audio=conversation.audio,
         json_schema=request.json_schema,
+        logprobs=request.logprobs,
         prompt_tokens=request.prompt_tokens,
         output_tokens=request.output_tokens,
         tags=frozenset(hints.required_tags or ()),
@@ -179,4 +183,8 @@ def _epsilon(request: ChatRequest, caller: Caller, generation: Generation) -> fl
 
 def _ineligible(reasons: dict[str, str | None]) -> RequestError:
     why = ", ".join(f"{name}: {reason}" for name, reason in reasons.items())
-    return RequestError(f"no worker may answer this request ({why})", code="no_eligible_worker")
+    message = f"no worker may answer this request ({why})"
+    if "context_window" in reasons.values():
+        # The code by which clients know that they must send less.
+        return RequestError(message, code="context_length_exceeded", param="messages")
+    return RequestError(message, code="no_eligible_worker")

@@ -40,13 +40,23 @@ class Episode:
     known: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Issued:
+    """Where a tool call's id came from; `shared` where several conversations have used it."""
+
+    episode: str
+    worker: str
+    fingerprint: str
+    shared: bool
+
+
 class Episodes:
     """The local cache of one gateway process."""
 
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup
         self._by_opening: OrderedDict[tuple[str, str], str] = OrderedDict()
-        self._by_tool_call: OrderedDict[tuple[str, str], tuple[str, str]] = OrderedDict()
+        self._by_tool_call: OrderedDict[tuple[str, str], _Issued] = OrderedDict()
         self._workers: OrderedDict[str, str] = OrderedDict()
 
     async def find(self, caller: Caller, conversation: Conversation, given: str | None) -> Episode:
@@ -54,7 +64,8 @@ class Episodes:
         mark = fingerprint(caller.secret, conversation.opening)
         if given is not None:
             identity = given_episode_id(caller.secret, given)
-            worker = self._tool_worker(caller, conversation) or self._workers.get(identity)
+            issued = self._issued(caller, conversation, mark)
+            worker = issued.worker if issued and issued.episode == identity else self._workers.get(identity)
             if worker is None and conversation.in_tool_loop:
                 found = await self._lookup(caller.project_id, mark)
                 worker = found[1] if found and found[0] == identity else None
@@ -65,16 +76,21 @@ class Episodes:
 
     def answered(self, caller: Caller, episode: Episode, worker: str, tool_call_ids: list[str]) -> None:
         """Remembers who answered, and for which tool calls results will come back."""
-        if episode.fingerprint is not None:
-            _put(self._by_opening, (caller.project_id, episode.fingerprint), episode.id)
+        mark = episode.fingerprint or ""
+        _put(self._by_opening, (caller.project_id, mark), episode.id)
         _put(self._workers, episode.id, worker)
         for identity in tool_call_ids:
-            _put(self._by_tool_call, (caller.project_id, identity), (episode.id, worker))
+            key = (caller.project_id, identity)
+            before = self._by_tool_call.get(key)
+            # Some workers count: `call_0` in every conversation names none.
+            shared = before is not None and (before.shared or before.episode != episode.id)
+            issued = _Issued(episode.id, worker, mark, shared)
+            _put(self._by_tool_call, key, issued)
+            _put(self._by_tool_call, (caller.project_id, f"{identity}\x1f{mark}"), issued)
 
     async def _inferred(self, caller: Caller, conversation: Conversation, mark: str) -> Episode:
-        for identity in conversation.tool_call_ids:
-            if (found := self._by_tool_call.get((caller.project_id, identity))) is not None:
-                return Episode(found[0], "inferred", mark, worker=found[1], known=True)
+        if (issued := self._issued(caller, conversation, mark)) is not None:
+            return Episode(issued.episode, "inferred", mark, worker=issued.worker, known=True)
         cached = self._by_opening.get((caller.project_id, mark))
         if cached is not None:
             return Episode(cached, "inferred", mark, worker=self._workers.get(cached), known=True)
@@ -83,10 +99,15 @@ class Episodes:
             return Episode(stored[0], "inferred", mark, worker=stored[1], known=True)
         return Episode(new_episode_id(caller.secret), "new", mark)
 
-    def _tool_worker(self, caller: Caller, conversation: Conversation) -> str | None:
+    def _issued(self, caller: Caller, conversation: Conversation, mark: str) -> _Issued | None:
+        """Who issued the tool calls that are answered: by id and opening, else by an id of one conversation only."""
         for identity in conversation.tool_call_ids:
-            if (found := self._by_tool_call.get((caller.project_id, identity))) is not None:
-                return found[1]
+            found = self._by_tool_call.get((caller.project_id, f"{identity}\x1f{mark}"))
+            if found is not None:
+                return found
+            found = self._by_tool_call.get((caller.project_id, identity))
+            if found is not None and not found.shared:
+                return found
         return None
 
 

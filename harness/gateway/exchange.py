@@ -6,8 +6,6 @@ import asyncio
 import time
 from typing import Any
 
-import msgspec
-
 from harness.gateway.access import Caller
 from harness.gateway.decide import Decision
 from harness.gateway.recent import Entry
@@ -16,7 +14,6 @@ from harness.gateway.responses import (
     Headers,
     Send,
     error_event,
-    from_upstream,
     send_error,
     send_events,
     send_json,
@@ -24,16 +21,16 @@ from harness.gateway.responses import (
 )
 from harness.gateway.rows import outcome_row
 from harness.gateway.state import State
-from pointsman.database.clean import clean_json
-from pointsman.errors import RequestError, UpstreamError
+from harness.gateway.stream import relay_stream
+from harness.gateway.usage import with_orchestration
+from pointsman.errors import RequestError
 from pointsman.journal.lines import TableRow
-from pointsman.upstream.attempts import Answer
+from pointsman.upstream.reading import Answer
 from pointsman.upstream.record import CallRecord
-from pointsman.upstream.seen import Seen
-from pointsman.upstream.sse import event_data
 from pointsman.words import OutcomeStatus
 
-DONE_EVENT = b"data: [DONE]\n\n"
+STALLED_SECONDS = 5.0
+"""A stream that has shown nothing for so long when its client leaves is logged as stalled."""
 
 
 class Exchange:
@@ -47,11 +44,12 @@ class Exchange:
         self.records: list[CallRecord] = []
         self.ended = False
         self.streaming = False
+        self.answer: Answer | None = None
         self._began = began
-        self._answer: Answer | None = None
         self._overhead_ms = 0.0
         total = decision.generation.config.timeouts.total
-        self.deadline = asyncio.get_running_loop().time() + min(request.hints.deadline or total, total)
+        left = min(request.hints.deadline or total, total) - (time.perf_counter() - began)
+        self.deadline = asyncio.get_running_loop().time() + left
 
     def begin(self, rows: list[TableRow]) -> None:
         """The decision goes to the journal; its sync starts at once and runs beside the call."""
@@ -72,13 +70,29 @@ class Exchange:
         for reason in decision.decided.fail_open if decision.decided else ():
             self.state.metrics.fail_open(reason)
 
-    async def relay(self, answer: Answer, send: Send) -> None:
+    async def relay(self, send: Send) -> None:
         """Sends the answer; the decision is on disk by now."""
-        self._answer = answer
+        answer = self.answer
+        assert answer is not None
         if answer.body is not None:
-            await self._relay_json(answer, send)
-        else:
-            await self._relay_stream(answer, send)
+            await self._relay_json(answer, answer.body, send)
+            return
+        self.streaming = True
+        await start_events(send, self.headers())
+        await relay_stream(self, answer, send)
+
+    def client_left(self) -> None:
+        """The client closed its connection: the call upstream ends too, and what came so far is logged."""
+        record = self.records[-1] if self.records else None
+        if record is None or record.first_token_ms is not None or not self.request.stream:
+            self.end("client_cancelled", reason="the client left", client_closed=True)
+            return
+        # A worker's silence must not hide behind the patience of its clients.
+        silent = time.perf_counter() - record.started
+        if silent >= STALLED_SECONDS:
+            record.fault = "stalled"
+        reason = f"the client left after {silent:.1f} s without a first token"
+        self.end("client_cancelled", reason=reason, client_closed=True)
 
     async def refuse(self, error: RequestError, status: OutcomeStatus, send: Send, *, reason: str) -> None:
         """No worker answered: a real HTTP status, and the decision's headers all the same."""
@@ -96,8 +110,8 @@ class Exchange:
 
     def close(self) -> None:
         """Ends the call upstream if it still runs."""
-        if self._answer is not None:
-            self._answer.close()
+        if self.answer is not None:
+            self.answer.close()
 
     def headers(self) -> Headers:
         decision = self.decision
@@ -124,7 +138,7 @@ class Exchange:
             return
         self.ended = True
         state, decision, caller = self.state, self.decision, self.caller
-        if client_closed and self.records and self.records[-1].latency_ms is None:
+        if self.records and self.records[-1].latency_ms is None:
             self.records[-1].cancelled()
         stored = decision.generation.config.log.store_text and self.request.store
         calls = [self._call_row(record, stored) for record in self.records]
@@ -152,67 +166,17 @@ class Exchange:
         state.metrics.latency.observe(latency)
         if status == "ok" and answered is not None:
             state.note_latency(answered, latency * 1000)
-            tool_calls = self.records[-1].seen.tool_calls or ()
-            state.episodes.answered(caller, decision.episode, answered, [str(call["id"]) for call in tool_calls])
+        # Agents close a stream as soon as they have their tool call, and come back with its result.
+        if answered is not None and (status == "ok" or self.records[-1].seen.has_content):
+            state.episodes.answered(caller, decision.episode, answered, self.records[-1].seen.tool_call_ids)
 
-    async def _relay_json(self, answer: Answer, send: Send) -> None:
-        body = answer.body
-        assert body is not None
-        seen = answer.record.seen
-        if seen.unclean:
-            body = clean_json(body).encode()
-        if (orchestration := self._orchestration()) is not None:
-            body = _with_orchestration(body, orchestration)
-        self.end("ok", reason=None if seen.finish_reason else "no finish_reason", http_status=200)
+    async def _relay_json(self, answer: Answer, body: bytes, send: Send) -> None:
+        if (orchestration := self.orchestration()) is not None:
+            body = with_orchestration(body, orchestration)
+        self.end("ok", reason=answer.record.ending, http_status=200)
         await send_json(send, 200, body, self.headers())
 
-    async def _relay_stream(self, answer: Answer, send: Send) -> None:
-        await start_events(send, self.headers())
-        self.streaming = True
-        try:
-            for event in answer.head[:-1]:
-                await send_events(send, event)
-            await self._send_event(answer.head[-1], answer.record.seen, send)
-            await self._relay_rest(answer, send)
-        except UpstreamError as fault:
-            answer.record.fail(fault)
-            self.end("truncated", reason=f"{fault.fault}: {fault.message}", http_status=200)
-            await send_events(send, error_event(from_upstream(fault)), more=False)
-            return
-        answer.record.finish()
-        self.end("ok", reason=None if answer.record.seen.finish_reason else "no finish_reason", http_status=200)
-        await send_events(send, DONE_EVENT, more=False)
-
-    async def _relay_rest(self, answer: Answer, send: Send) -> None:
-        """The events after the first content, each within the gap limit, all within the deadline."""
-        loop = asyncio.get_running_loop()
-        gap = self.decision.generation.limits.gap
-        source = answer.source
-        assert source is not None
-        seen = answer.record.seen
-        try:
-            async with asyncio.timeout_at(min(self.deadline, loop.time() + gap)) as limit:
-                async for event in source:
-                    await self._send_event(event, seen, send)
-                    limit.reschedule(min(self.deadline, loop.time() + gap))
-        except TimeoutError as error:
-            which = "total" if loop.time() >= self.deadline else "gap"
-            raise UpstreamError("timeout", f"the {which} limit passed in the middle of the answer") from error
-        if seen.finish_reason is None and not answer.done:
-            raise UpstreamError("truncated", "the stream ended without finish_reason or [DONE]")
-
-    async def _send_event(self, event: bytes, seen: Seen, send: Send) -> None:
-        if seen.unclean and (data := event_data(event)) is not None:
-            event = b"data: " + clean_json(data).encode() + b"\n\n"
-        if seen.usage_only:
-            # What is read last is what is sent now: usage was asked of the worker, perhaps not by the client.
-            if not self.request.wants_usage:
-                return
-            if (orchestration := self._orchestration()) is not None:
-                event = b"data: " + _with_orchestration(event[5:].strip(), orchestration) + b"\n\n"
-        await send_events(send, event)
-
-    def _orchestration(self) -> tuple[int, int] | None:
+    def orchestration(self) -> tuple[int, int] | None:
         """Tokens (in, out) that routing took, None where it took none."""
         decided = self.decision.decided
         if decided is None:
@@ -222,28 +186,13 @@ class Exchange:
         return tokens if any(tokens) else None
 
     def _call_row(self, record: CallRecord, stored: bool) -> dict[str, Any]:
-        record.settle_usage(self.request.size)
+        record.settle_usage(self.request.prompt_tokens)
         decision = self.decision
         row = record.row(self.caller.project_id, decision.id, decision.request_id, store_text=stored)
         redactor = self.state.redactor
         row["completion"] = redactor.text(row["completion"])
         row["reasoning"] = redactor.text(row["reasoning"])
         row["tool_calls"] = redactor.value(row["tool_calls"])
-        row["error"] = redactor.text(row["error"])
+        # A provider's error may quote the request.
+        row["error"] = redactor.text(row["error"]) if stored else record.fault
         return row
-
-
-def _with_orchestration(body: bytes, tokens: tuple[int, int]) -> bytes:
-    """A reply whose `usage` says, apart from the visible tokens, what orchestration took."""
-    fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-    usage = msgspec.json.decode(fields["usage"]) if "usage" in fields else None
-    if not isinstance(usage, dict):
-        return body
-    for group, name, count in (
-        ("prompt_tokens_details", "orchestration_input_tokens", tokens[0]),
-        ("completion_tokens_details", "orchestration_output_tokens", tokens[1]),
-    ):
-        details = usage.get(group)
-        usage[group] = {**(details if isinstance(details, dict) else {}), name: count}
-    fields["usage"] = msgspec.Raw(msgspec.json.encode(usage))
-    return msgspec.json.encode(fields)

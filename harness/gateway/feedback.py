@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from harness.gateway.access import Caller
-from harness.gateway.state import State
+from harness.gateway.bounds import check_json
+from harness.gateway.redact import Redactor
 from pointsman.errors import RequestError
-from pointsman.ids import content_id, given_episode_id, is_uuid, new_id, time_of
+from pointsman.ids import content_id, is_uuid, new_id
 
-YOUNG = timedelta(minutes=10)
+if TYPE_CHECKING:
+    from harness.gateway.subject import Subject
+
 MAX_TEXT = 20_000
+MAX_NAME = 200
 BOOLEAN_METRICS = frozenset({"correct", "helpful", "thumbs", "accepted", "resolved"})
 UNIT_METRICS = frozenset({"score", "rating", "quality"})
 WORD_METRICS = frozenset({"comment", "demonstration", "better_worker"})
@@ -43,54 +47,51 @@ class Feedback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def read_feedback(body: bytes, header_key: str | None) -> Feedback:
     """Reads and checks a body; 422 where a value does not fit."""
+    check_json(body)
     try:
         word = msgspec.json.decode(body, type=Feedback)
     except msgspec.ValidationError as error:
         raise _unfit(str(error)) from None
-    except (msgspec.DecodeError, RecursionError) as error:
+    except msgspec.DecodeError as error:
         raise RequestError(f"the body is not valid JSON: {error}") from None
     _check_target(word)
     _check_value(word)
-    for name in ("comment", "rater", "metric", "source", "idempotency_key"):
+    for name in ("completion_id", "episode_id", "comment", "rater", "metric", "source", "better_worker"):
         text = getattr(word, name)
-        if text is not None and len(text) > (MAX_TEXT if name == "comment" else 200):
+        if text is not None and len(text) > (MAX_TEXT if name == "comment" else MAX_NAME):
             raise _unfit(f"{name}: too long", name)
     if word.amends is not None and not is_uuid(word.amends):
         raise _unfit("amends: expected the id of an earlier feedback", "amends")
     if word.retract and word.amends is None:
         raise _unfit("retract: expected amends, the id of the feedback that is taken back", "amends")
-    return msgspec.structs.replace(word, idempotency_key=word.idempotency_key or header_key)
+    key = word.idempotency_key or header_key
+    if key is not None and not 0 < len(key) <= MAX_NAME:
+        raise _unfit(f"idempotency_key: expected 1 to {MAX_NAME} characters", "idempotency_key")
+    return msgspec.structs.replace(word, idempotency_key=key)
 
 
-def feedback_row(word: Feedback, caller: Caller, decision_id: str | None, state: State) -> dict[str, Any]:
+def feedback_row(word: Feedback, caller: Caller, subject: Subject, redactor: Redactor) -> dict[str, Any]:
     """The `feedback` row. With an idempotency key its id is a function of project and key."""
     identity = content_id("feedback", caller.project_id, word.idempotency_key) if word.idempotency_key else new_id()
-    redactor = state.redactor
-    episode = given_episode_id(caller.secret, word.episode_id) if word.episode_id else None
     return {
         "id": identity,
         "project_id": caller.project_id,
         "key_id": caller.key_id,
-        "decision_id": decision_id,
-        "episode_id": episode,
-        "completion_id": word.completion_id,
-        "metric": word.metric,
-        "value": word.value,
-        "source": word.source,
-        "rater": word.rater,
+        "decision_id": subject.decision_id,
+        "episode_id": subject.episode_id,
+        "completion_id": redactor.text(word.completion_id),
+        "metric": redactor.text(word.metric),
+        "value": redactor.value(word.value),
+        "source": redactor.text(word.source),
+        "rater": redactor.text(word.rater),
         "comment": redactor.text(word.comment),
-        "better_worker": word.better_worker,
+        "better_worker": redactor.text(word.better_worker),
         "demonstration": redactor.value(word.demonstration),
-        "idempotency_key": word.idempotency_key,
+        "idempotency_key": redactor.text(word.idempotency_key),
         "amends": word.amends,
         "retracted": word.retract,
         "created_at": datetime.now(UTC),
     }
-
-
-def is_young(decision_id: str) -> bool:
-    """Whether an id is so new that its row may still be on its way."""
-    return datetime.now(UTC) - time_of(decision_id) < YOUNG
 
 
 def _check_target(word: Feedback) -> None:

@@ -33,13 +33,17 @@ from pointsman.upstream.transport import Transport
 
 @dataclass(frozen=True)
 class Generation:
-    """Immutable. `headers` are a worker's per endpoint address, keys included: they never leave `upstream`."""
+    """Immutable. `pinned` has, by router version, the chain that begins with it.
+
+    `headers` are a worker's per endpoint address, keys included: they never leave `upstream`.
+    """
 
     number: int
     config: Config
     hash: str
     pool: Pool
     chain: Chain
+    pinned: Mapping[str, Chain]
     limits: Limits
     headers: Mapping[tuple[str, str], dict[str, str]] = field(repr=False)
 
@@ -78,12 +82,14 @@ def build_generation(
     """The generation of `config`. Raises `UserError` where something it names cannot be had."""
     pool = Pool.of(config)
     times, retries = config.timeouts, config.retries
+    routers = _routers(config, settings, pool, transport, previous)
     return Generation(
         number=previous.number + 1 if previous else 1,
         config=config,
         hash=config_hash(config),
         pool=pool,
-        chain=Chain(_routers(config, settings, pool, transport, previous), time.monotonic),
+        chain=Chain(routers, time.monotonic),
+        pinned={router.version.id: Chain(routers[n:], time.monotonic) for n, router in enumerate(routers)},
         limits=Limits(
             times.connect,
             times.first_token,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+import unicodedata
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -38,36 +41,52 @@ PLAIN = frozenset(
         "safety_identifier",
     }
 )
+# Looked for at the end of a name whose letters are lower case and whose other signs are gone.
 _FORBIDDEN = re.compile(
-    r"(?i)^(?:.*_)?(?:api_?base|base_?url|api_?key|api_?keys|endpoint|api_?endpoint|api_?version|azure_endpoint|"
-    r"extra_headers?|headers?|default_headers|authorization|proxy|proxies|http_proxy|https_proxy|"
-    r"api_?token|access_?token|vertex_credentials|aws_\w+|custom_llm_provider|url_override)$"
+    r"(?:apibase|baseurl|baseuri|apikeys?|apiurl|apiuri|apihost|hosturl|endpoint|endpoints|endpointurl|apiversion|"
+    r"headers?|authorization|bearer|prox(?:y|ies)|proxyurl|apitokens?|accesstokens?|authtokens?|credentials|"
+    r"customllmprovider|urloverride)$|^aws(?:access|secret|session|region|profile|role|bedrock|sts|web)"
 )
-MAX_DEPTH = 20
+_SIGNS = re.compile(r"[\W_]+")
 
 
 def refuse_addresses(fields: Mapping[str, msgspec.Raw]) -> None:
     """Raises a 400 that names the field, at the top level or inside any object that is not the conversation."""
     for name, raw in fields.items():
-        if _FORBIDDEN.match(name):
-            raise _refusal(name)
         if name in PLAIN or name in CONTENT:
             continue
-        if bytes(raw)[:1] in (b"{", b"["):
-            _walk(msgspec.json.decode(raw), name, 0)
+        if _names_upstream(name):
+            raise _refusal(name)
+        if bytes(raw)[:1] in (b"{", b"[", b'"'):
+            _walk(_decoded(raw, name), name)
 
 
-def _walk(value: Any, path: str, depth: int) -> None:
-    if depth > MAX_DEPTH:
-        raise RequestError(f"{path}: nested deeper than {MAX_DEPTH} levels", param=path)
+def _names_upstream(name: str) -> bool:
+    plain = _SIGNS.sub("", unicodedata.normalize("NFKC", name)).lower()
+    return _FORBIDDEN.search(plain) is not None
+
+
+def _walk(value: Any, path: str) -> None:
+    """Objects at any depth, and objects written as a string, as metadata's values often are."""
     if isinstance(value, dict):
         for name, item in value.items():
-            if _FORBIDDEN.match(name):
+            if _names_upstream(name):
                 raise _refusal(f"{path}.{name}")
-            _walk(item, f"{path}.{name}", depth + 1)
+            _walk(item, f"{path}.{name}")
     elif isinstance(value, list):
         for item in value:
-            _walk(item, path, depth + 1)
+            _walk(item, path)
+    elif isinstance(value, str) and value.lstrip()[:1] == "{":
+        with suppress(ValueError, RecursionError):  # a text that is no JSON holds no fields
+            _walk(json.loads(value), path)
+
+
+def _decoded(raw: msgspec.Raw, name: str) -> Any:
+    """With the standard parser, which takes every number that may be forwarded."""
+    try:
+        return json.loads(bytes(raw), parse_int=str, parse_float=str)
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"{name}: not valid JSON here: {error}", param=name) from None
 
 
 def _refusal(path: str) -> RequestError:

@@ -48,7 +48,7 @@ def read_hints(metadata: Mapping[str, Any] | None, headers: list[tuple[bytes, by
     """Hints from the body's `metadata.pointsman` (an object, or its JSON as a string), headers winning."""
     given: dict[str, Any] = {}
     if metadata is not None and "pointsman" in metadata:
-        given = _object(metadata["pointsman"])
+        given = {name: value for name, value in _object(metadata["pointsman"]).items() if value is not None}
     for raw_name, raw_value in headers:
         if raw_name.startswith(PREFIX):
             name = raw_name[len(PREFIX) :].decode("latin-1").replace("-", "_")
@@ -63,8 +63,10 @@ def _object(value: Any) -> dict[str, Any]:
     if isinstance(value, str):
         try:
             value = msgspec.json.decode(value)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             raise _wrong("metadata.pointsman", "an object, or its JSON as a string") from None
+    if value is None:
+        return {}
     if not isinstance(value, dict):
         raise _wrong("metadata.pointsman", "an object")
     if unknown := sorted(set(value) - set(NAMES)):
@@ -83,8 +85,8 @@ def _value(name: str, value: Any) -> Any:
             raise _wrong(name, f"a printable text of 1 to {MAX_TEXT} characters")
         return value
     if name == "disable_fallbacks":
-        if value in (True, False):
-            return bool(value)
+        if isinstance(value, bool):
+            return value
         if value in ("true", "false"):
             return value == "true"
         raise _wrong(name, "true or false")

@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from decimal import Decimal
 from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from harness.gateway.access import Caller, header, identify, require
-from harness.gateway.decide import MODEL, Decision, decide
-from harness.gateway.feedback import feedback_row, is_young, read_feedback
+from harness.gateway.decide import MODEL
+from harness.gateway.dry_run import dry_run
+from harness.gateway.feedback import feedback_row, read_feedback
+from harness.gateway.log_rows import log_rows
 from harness.gateway.readiness import readiness
 from harness.gateway.reading import read_body
-from harness.gateway.recent import Entry
-from harness.gateway.records import find_by_completion, find_record
-from harness.gateway.request import ChatRequest, parse_chat
-from harness.gateway.responses import error_body
-from harness.gateway.rows import decision_row, episode_row, request_row
+from harness.gateway.records import find_record
+from harness.gateway.responses import error_body, internal_fault, retry_after
 from harness.gateway.state import State
-from pointsman.errors import ConfigError, RequestError, StoreError, UserError
-from pointsman.ids import is_uuid, new_id
-from pointsman.upstream.price import cost
-from pointsman.upstream.usage import Usage
+from harness.gateway.subject import find_subject
+from pointsman.errors import BrokenInvariant, ConfigError, RequestError, UserError
+from pointsman.ids import is_uuid
 from pointsman.words import Scope
-
-OUTPUT_GUESS = 300
-"""Tokens of output that a forecast assumes where the request sets no limit."""
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -45,6 +40,7 @@ class Management:
                 Route("/healthz", self.healthz),
                 Route("/readyz", self.readyz),
                 Route("/metrics", _guarded(self.metrics)),
+                Route("/v1/chat/completions", _elsewhere, methods=["POST"]),
                 Route("/v1/models", _guarded(self.models)),
                 Route("/v1/models/{name:path}", _guarded(self.model)),
                 Route("/v1/route", _guarded(self.route), methods=["POST"]),
@@ -52,8 +48,9 @@ class Management:
                 Route("/v1/decisions/{id}", _guarded(self.decision)),
                 Route("/v1/reload", _guarded(self.reload), methods=["POST"]),
             ],
-            exception_handlers={404: _no_such_path, 405: _no_such_method},
+            exception_handlers={404: _no_such_path, 405: _no_such_method, 500: _fault},
         )
+        self.app.router.redirect_slashes = False
 
     async def healthz(self, request: Request) -> Response:
         """Alive: the event loop answers."""
@@ -82,47 +79,32 @@ class Management:
 
     async def route(self, request: Request) -> Response:
         """The decision alone: logged as a dry run, never learned from."""
-        state = self.state
         caller, body = await self._body(request, "serve")
-        chat = parse_chat(body, request.scope["headers"])
-        episode = await state.episodes.find(caller, chat.conversation, chat.hints.episode_id)
-        decision = await decide(
-            chat,
-            caller,
-            episode,
-            state.generation,
-            state.breaker,
-            state.rng,
-            ids=(new_id(), new_id()),
-            origin="dry_run",
-        )
-        await self._log_dry_run(caller, chat, decision, body)
-        return _json(self._foretold(chat, decision), headers={"x-pointsman-decision-id": decision.id})
+        decision_id, foretold = await dry_run(self.state, caller, body, request.scope["headers"])
+        return _json(foretold, headers={"x-pointsman-decision-id": decision_id})
 
     async def feedback(self, request: Request) -> Response:
         state = self.state
         caller, body = await self._body(request, "feedback")
         word = read_feedback(body, header(request.scope["headers"], b"idempotency-key"))
-        decision_id, known = word.decision_id, True
-        if word.completion_id is not None:
-            decision_id = await find_by_completion(state, caller.project_id, word.completion_id)
-            if decision_id is None and state.database_up:
-                # Completion ids have no time in them: the row may be on its way from another process.
-                known = False
-        elif decision_id is not None:
-            known = await self._knows(caller, decision_id)
-        row = feedback_row(word, caller, decision_id, state)
-        await self._append([("feedback", row)])
-        if decision_id is not None and (entry := state.recent.get(decision_id)) is not None:
+        subject = await find_subject(state, caller, word)
+        row = feedback_row(word, caller, subject, state.redactor)
+        await log_rows(state, [("feedback", row)])
+        if subject.decision_id is not None and (entry := state.recent.get(subject.decision_id)) is not None:
             entry.feedback.append(row)
         return _json(
-            {"id": row["id"], "decision_id": decision_id, "episode_id": row["episode_id"], "joined": known},
-            200 if known else 202,
+            {
+                "id": row["id"],
+                "decision_id": subject.decision_id,
+                "episode_id": subject.episode_id,
+                "joined": subject.known,
+            },
+            200 if subject.known else 202,
         )
 
     async def decision(self, request: Request) -> Response:
         caller = self._caller(request, "serve")
-        decision_id = request.path_params["id"]
+        decision_id = request.path_params["id"].lower()
         record = None
         if is_uuid(decision_id):
             record = await find_record(self.state, _readable(caller), decision_id)
@@ -155,96 +137,17 @@ class Management:
             raise RequestError("the client left", status=408)
         return caller, body
 
-    async def _knows(self, caller: Caller, decision_id: str) -> bool:
-        """True: a decision of this project. False: may still come. Raises 404 for one that never will."""
-        state = self.state
-        local = state.recent.get(decision_id)
-        if local is not None and local.project_id == caller.project_id:
-            return True
-        record = await find_record(state, caller.project_id, decision_id) if local is None else None
-        if record is not None:
-            return True
-        if local is not None or not is_young(decision_id):
-            raise RequestError(f"there is no decision {decision_id} here", status=404, code="decision_not_found")
-        return False
-
-    async def _append(self, rows: list[tuple[str, dict[str, Any]]]) -> None:
-        journal = self.state.journal
-        try:
-            journal.check_room()
-            journal.append(rows)
-            await journal.synced()
-        except StoreError as error:
-            raise RequestError(
-                f"this cannot be logged now: {error}",
-                status=503,
-                type="server_error",
-                code="log_unavailable",
-                retry_after=2,
-            ) from error
-
-    async def _log_dry_run(self, caller: Caller, chat: ChatRequest, decision: Decision, body: bytes) -> None:
-        state = self.state
-        stored = decision.generation.config.log.store_text and chat.store
-        row = request_row(
-            decision.request_id,
-            caller,
-            decision.decided_at,
-            episode_id=decision.episode.id,
-            request=chat,
-            body=state.redactor.json(body) if stored else None,
-            text=state.redactor.text(chat.conversation.ask) if stored else None,
-        )
-        row |= {"surface": "route", "learn": False}
-        rows = [
-            episode_row(decision, caller),
-            ("request", row),
-            ("decision", decision_row(decision, caller, state.redactor)),
-        ]
-        await self._append(rows)
-        state.recent.add(
-            decision.id,
-            Entry(caller.project_id, decision.episode.id, chat.size, rows[2][1], request=row),
-        )
-
-    def _foretold(self, chat: ChatRequest, decision: Decision) -> dict[str, Any]:
-        output = chat.output_tokens or OUTPUT_GUESS
-        usage = Usage(chat.prompt_tokens, output, estimated=True)
-        scored = decision.decided.scored if decision.decided else None
-        return {
-            "dry_run": True,
-            "decision_id": decision.id,
-            "episode_id": decision.episode.id,
-            "pattern": "single",
-            "worker": decision.draw.chosen,
-            "propensity": decision.propensity,
-            "probabilities": decision.draw.probabilities,
-            "scores": scored.scores if scored else None,
-            "parse_status": scored.parse_status if scored else None,
-            "explored": decision.draw.explored,
-            "forced": decision.draw.forced,
-            "router": decision.router,
-            "fail_open": decision.decided.fail_open if decision.decided else (),
-            "pool_hash": decision.generation.pool.hash,
-            "eligible": decision.eligibility.reasons,
-            "expected": {
-                worker.name: {
-                    "cost_usd": _number(cost(usage, worker.price)),
-                    "latency_ms": self.state.latencies.get(worker.name),
-                    "input_tokens": chat.prompt_tokens,
-                    "output_tokens": output,
-                }
-                for worker in decision.eligibility.workers
-            },
-        }
-
     def _models(self) -> list[dict[str, Any]]:
         generation = self.state.generation
         simulation = generation.config.sandbox is not None
-        router = generation.chain.routers[0].version
+        first = generation.chain.routers[0].version
+        named = [(MODEL, first), *((f"{MODEL}@{r.version.id}", r.version) for r in generation.chain.routers)]
         models: list[dict[str, Any]] = [
-            {"id": MODEL, "pointsman": {"kind": "router", "pattern": "single", "version": router.id}},
-            {"id": f"{MODEL}@{router.id}", "pointsman": {"kind": "router", "pattern": "single", "version": router.id}},
+            {
+                "id": name,
+                "pointsman": {"kind": "router", "pattern": "single", "router": version.kind, "version": version.id},
+            }
+            for name, version in named
         ]
         models += [
             {
@@ -278,25 +181,34 @@ def _guarded(handler: Handler) -> Handler:
         try:
             return await handler(request)
         except RequestError as error:
-            headers = {"retry-after": str(int(error.retry_after))} if error.retry_after else None
-            return Response(error_body(error), error.status, headers, media_type="application/json")
+            headers = {"retry-after": retry_after(error.retry_after)} if error.retry_after is not None else None
+            return _refusal(error, headers)
 
     return guarded
 
 
+async def _elsewhere(request: Request) -> Response:
+    raise BrokenInvariant("the hot route is served before this application is asked")
+
+
 async def _no_such_path(request: Request, error: Exception) -> Response:
-    message = f"there is no {request.url.path} here"
-    return Response(error_body(RequestError(message, code="not_found")), 404, media_type="application/json")
+    return _refusal(RequestError(f"there is no {request.scope['path']} here", status=404, code="not_found"))
 
 
 async def _no_such_method(request: Request, error: Exception) -> Response:
-    message = f"{request.method} is not allowed on {request.url.path}"
-    return Response(error_body(RequestError(message, code="method_not_allowed")), 405, media_type="application/json")
+    message = f"{request.method} is not allowed on {request.scope['path']}"
+    allowed = error.headers if isinstance(error, HTTPException) else None
+    return _refusal(RequestError(message, status=405, code="method_not_allowed"), dict(allowed or {}))
+
+
+async def _fault(request: Request, error: Exception) -> Response:
+    """The gateway's edge logs the fault; the client gets no detail of it."""
+    return _refusal(internal_fault())
+
+
+def _refusal(error: RequestError, headers: dict[str, str] | None = None) -> Response:
+    return Response(error_body(error), error.status, headers, media_type="application/json")
 
 
 def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     return Response(msgspec.json.encode(value), status, headers, media_type="application/json")
-
-
-def _number(amount: Decimal | None) -> str | None:
-    return None if amount is None else format(amount, "f")

@@ -8,7 +8,7 @@ from harness.gateway.access import Headers, header
 from harness.gateway.responses import Receive
 from pointsman.errors import RequestError
 
-BODY_SECONDS = 30.0
+BODY_SECONDS = 15.0
 
 
 async def read_body(receive: Receive, headers: Headers, limit: int) -> bytes | None:
@@ -16,34 +16,27 @@ async def read_body(receive: Receive, headers: Headers, limit: int) -> bytes | N
     length = header(headers, b"content-length")
     if length is not None and length.isdigit() and int(length) > limit:
         raise _too_large(limit)
-    message = await receive()
-    if message["type"] == "http.request" and not message.get("more_body"):
-        body: bytes = message.get("body", b"")
-        if len(body) > limit:
-            raise _too_large(limit)
-        return body
-    return await _read_parts(receive, message, limit)
-
-
-async def _read_parts(receive: Receive, message: dict[str, object], limit: int) -> bytes | None:
-    parts: list[bytes] = []
-    size = 0
     try:
         async with asyncio.timeout(BODY_SECONDS):
-            while True:
-                if message["type"] == "http.disconnect":
-                    return None
-                part = message.get("body", b"")
-                assert isinstance(part, bytes)
-                size += len(part)
-                if size > limit:
-                    raise _too_large(limit)
-                parts.append(part)
-                if not message.get("more_body"):
-                    return b"".join(parts)
-                message = await receive()
+            return await _read_parts(receive, limit)
     except TimeoutError:
         raise RequestError("the body did not arrive in time", status=408, code="body_timeout") from None
+
+
+async def _read_parts(receive: Receive, limit: int) -> bytes | None:
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        part: bytes = message.get("body", b"")
+        size += len(part)
+        if size > limit:
+            raise _too_large(limit)
+        if not message.get("more_body"):
+            return b"".join((*parts, part)) if parts else part
+        parts.append(part)
 
 
 async def until_disconnect(receive: Receive) -> None:

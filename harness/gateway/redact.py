@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+
+from pointsman.database.clean import MAX_NUMBER_DIGITS, clean_json
 
 MARK = "[redacted]"
 
@@ -15,21 +18,28 @@ class Redactor:
     """Without patterns it hands things back as they are."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        self._pattern = re.compile("|".join(f"(?:{pattern})" for pattern in patterns)) if patterns else None
+        # Each on its own: flags such as `(?i)` must stand at the start of an expression.
+        self._patterns = tuple(re.compile(pattern) for pattern in patterns)
 
     def text(self, text: str | None) -> str | None:
-        if self._pattern is None or text is None:
-            return text
-        return self._pattern.sub(MARK, text)
+        if text is None:
+            return None
+        for pattern in self._patterns:
+            text = pattern.sub(MARK, text)
+        return text
 
     def value(self, value: Any) -> Any:
         """A JSON value with every text in it redacted."""
-        return value if self._pattern is None else self._walk(value)
+        return self._walk(value) if self._patterns else value
+
+    def struct(self, value: msgspec.Struct) -> Any:
+        """What `value` does for a struct, which is handed back itself where there is nothing to redact."""
+        return self._walk(msgspec.to_builtins(value)) if self._patterns else value
 
     def json(self, raw: bytes) -> msgspec.Raw:
         """A JSON text as one line that the journal can carry."""
-        if self._pattern is not None:
-            return msgspec.Raw(msgspec.json.encode(self._walk(msgspec.json.decode(raw))))
+        if self._patterns:
+            return msgspec.Raw(clean_json(self._walk(_decoded(raw))).encode())
         if b"\n" in raw or b"\r" in raw:  # the journal's lines end at a newline
             return msgspec.Raw(msgspec.json.format(raw, indent=-1))
         return msgspec.Raw(raw)
@@ -38,7 +48,21 @@ class Redactor:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
-            return {key: self._walk(item) for key, item in value.items()}
-        if isinstance(value, list):
+            return {self.text(key): self._walk(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
             return [self._walk(item) for item in value]
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            # A card number may come as a number.
+            return MARK if any(pattern.search(str(value)) for pattern in self._patterns) else value
         return value
+
+
+def _decoded(raw: bytes) -> Any:
+    try:
+        return msgspec.json.decode(raw)
+    except msgspec.MsgspecError:  # a number that only the standard parser takes
+        return json.loads(raw, parse_int=_integer)
+
+
+def _integer(digits: str) -> int | str:
+    return int(digits) if len(digits) <= MAX_NUMBER_DIGITS else digits

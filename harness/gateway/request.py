@@ -8,12 +8,16 @@ from typing import Any
 import msgspec
 
 from harness.gateway.ask import Conversation, read_conversation
+from harness.gateway.bounds import check_json
 from harness.gateway.guard import refuse_addresses
 from harness.gateway.hints import Hints, read_hints
 from pointsman.errors import RequestError
 from pointsman.upstream.usage import CHARS_PER_TOKEN
 
 Fields = dict[str, msgspec.Raw]
+
+IMAGE_TOKENS = 1_000
+"""What an image is taken to cost; its bytes say nothing of that."""
 
 _fields = msgspec.json.Decoder(Fields).decode
 _any = msgspec.json.Decoder().decode
@@ -35,6 +39,7 @@ class ChatRequest:
     hints: Hints
     tools: bool
     json_schema: bool
+    logprobs: bool
     prompt_tokens: int
     output_tokens: int
     size: int
@@ -42,6 +47,7 @@ class ChatRequest:
 
 def parse_chat(body: bytes, headers: list[tuple[bytes, bytes]]) -> ChatRequest:
     """Reads a body of `/v1/chat/completions`. Raises `RequestError` (400) that says what is wrong."""
+    check_json(body)
     fields = _parse(body)
     refuse_addresses(fields)
     model = _decoded(fields, "model")
@@ -52,18 +58,20 @@ def parse_chat(body: bytes, headers: list[tuple[bytes, bytes]]) -> ChatRequest:
     metadata = _metadata(fields)
     hints = read_hints(metadata, headers)
     if metadata is not None and "pointsman" in metadata:
-        _strip_hints(fields, metadata)
+        _strip_hints(fields)
+    conversation = read_conversation(messages)
     return ChatRequest(
         fields=fields,
         model=model,
         stream=stream,
         wants_usage=stream and _wants_usage(fields),
         store="store" not in fields or _decoded(fields, "store") is not False,
-        conversation=read_conversation(messages),
+        conversation=conversation,
         hints=hints,
         tools=_has_tools(fields),
         json_schema=_has_schema(fields),
-        prompt_tokens=len(body) // CHARS_PER_TOKEN,
+        logprobs=_decoded(fields, "logprobs") is True,
+        prompt_tokens=(len(body) - conversation.media_bytes) // CHARS_PER_TOKEN + conversation.images * IMAGE_TOKENS,
         output_tokens=_output_tokens(fields),
         size=len(body),
     )
@@ -74,7 +82,7 @@ def _parse(body: bytes) -> Fields:
         return _fields(body)
     except msgspec.ValidationError:
         raise RequestError("the body must be a JSON object") from None
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+    except msgspec.DecodeError as error:
         raise RequestError(f"the body is not valid JSON: {error}") from None
 
 
@@ -84,7 +92,7 @@ def _decoded(fields: Fields, name: str) -> Any:
         return None
     try:
         return _any(raw)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except msgspec.MsgspecError as error:
         raise RequestError(f"{name}: not valid JSON here: {error}", param=name) from None
 
 
@@ -120,9 +128,9 @@ def _metadata(fields: Fields) -> dict[str, Any] | None:
     return value
 
 
-def _strip_hints(fields: Fields, metadata: dict[str, Any]) -> None:
+def _strip_hints(fields: Fields) -> None:
     """Takes `metadata.pointsman` out, and `metadata` with it when nothing else is in it."""
-    rest = {name: value for name, value in metadata.items() if name != "pointsman"}
+    rest = {name: value for name, value in _fields(fields["metadata"]).items() if name != "pointsman"}
     if rest:
         fields["metadata"] = msgspec.Raw(msgspec.json.encode(rest))
     else:
@@ -137,7 +145,7 @@ def _wants_usage(fields: Fields) -> bool:
 def _has_tools(fields: Fields) -> bool:
     for name in ("tools", "functions"):
         raw = fields.get(name)
-        if raw is not None and bytes(raw) not in (b"null", b"[]"):
+        if raw is not None and bytes(raw) != b"null" and bytes(raw)[1:-1].strip():
             return True
     return False
 

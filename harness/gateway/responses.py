@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from pointsman.errors import RequestError, UpstreamError
+from pointsman.errors import RequestError, StoreError, UpstreamError
 
 Message = dict[str, Any]
 Send = Callable[[Message], Awaitable[None]]
@@ -40,8 +40,28 @@ async def send_events(send: Send, data: bytes, *, more: bool = True) -> None:
 async def send_error(send: Send, error: RequestError, headers: Headers) -> None:
     extra = list(headers)
     if error.retry_after is not None:
-        extra.append((b"retry-after", str(max(1, math.ceil(error.retry_after))).encode()))
+        extra.append((b"retry-after", retry_after(error.retry_after).encode()))
     await send_json(send, error.status, error_body(error), extra)
+
+
+def unlogged(error: StoreError) -> RequestError:
+    """Accepted means logged: what cannot be logged is refused."""
+    return RequestError(
+        f"this cannot be logged now, so it is not served: {error}",
+        status=503,
+        type="server_error",
+        code="log_unavailable",
+        retry_after=2,
+    )
+
+
+def internal_fault() -> RequestError:
+    return RequestError("a fault in the gateway; it is in its log", status=500, type="server_error", code="internal")
+
+
+def retry_after(seconds: float) -> str:
+    """The header's value: whole seconds, rounded up, at least one."""
+    return str(max(1, math.ceil(seconds)))
 
 
 def error_body(error: RequestError) -> bytes:

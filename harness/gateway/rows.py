@@ -29,9 +29,9 @@ def request_row(
     episode_id: str | None = None,
     request: ChatRequest | None = None,
     body: msgspec.Raw | None = None,
-    text: str | None = None,
+    redactor: Redactor | None = None,
 ) -> dict[str, Any]:
-    """The `request` row; a request that could not be read has neither body nor text."""
+    """The `request` row. `body` is None where no text may be stored, and where the request could not be read."""
     row: dict[str, Any] = {
         "id": request_id,
         "project_id": caller.project_id,
@@ -41,28 +41,35 @@ def request_row(
         "surface": SURFACE,
         "learn": caller.learn,
     }
-    if request is not None:
+    if request is not None and redactor is not None:
+        ask, hints = request.conversation.ask, request.hints
         row |= {
-            "model": request.model,
+            "model": redactor.text(request.model),
             "stream": request.stream,
-            "text": text,
-            "text_hash": text_hash(request.conversation.ask),
+            "text": redactor.text(ask) if body is not None else None,
+            "text_hash": text_hash(ask),
             "body": body,
-            "hints": request.hints,
-            "tags": request.hints.tags,
+            "hints": redactor.struct(hints),
+            "tags": redactor.value(hints.tags),
             "learn": caller.learn and request.store,
         }
     return row
 
 
-def decision_row(decision: Decision, caller: Caller, redactor: Redactor) -> dict[str, Any]:
-    """The `decision` row. Where a prompted router failed before the one that scored, its reply is kept."""
+def decision_row(decision: Decision, caller: Caller, redactor: Redactor, *, stored: bool) -> dict[str, Any]:
+    """The `decision` row. Where a prompted router failed before the one that scored, its reply is kept.
+
+    A router's reply may quote the request, so it is kept only where text is `stored`.
+    """
     pool, draw, decided = decision.generation.pool, decision.draw, decision.decided
     row: dict[str, Any] = {
         "id": decision.id,
         "project_id": caller.project_id,
         "request_id": decision.request_id,
         "episode_id": decision.episode.id,
+        "turn": 0,
+        "pattern": "single",
+        "kind": "route",
         "origin": decision.origin,
         "decided_at": decision.decided_at,
         "cards_hash": pool.cards_hash,
@@ -88,7 +95,7 @@ def decision_row(decision: Decision, caller: Caller, redactor: Redactor) -> dict
         "card_order": said.card_order or None,
         "scores": scored.scores,
         "parse_status": said.parse_status,
-        "raw_reply": redactor.text(said.raw_reply),
+        "raw_reply": redactor.text(said.raw_reply) if stored else None,
         "fail_open": decided.fail_open or None,
         "router_input_tokens": _sum(usage.input_tokens for usage in usages),
         "router_output_tokens": _sum(usage.output_tokens for usage in usages),
@@ -108,7 +115,7 @@ def rejected_decision_row(decision_id: str, request_id: str, caller: Caller, now
     }
 
 
-def episode_row(decision: Decision, caller: Caller) -> TableRow:
+def episode_row(decision: Decision, caller: Caller, redactor: Redactor) -> TableRow:
     episode = decision.episode
     return (
         "episode",
@@ -116,7 +123,7 @@ def episode_row(decision: Decision, caller: Caller) -> TableRow:
             "id": episode.id,
             "project_id": caller.project_id,
             "source": episode.source,
-            "given": episode.given,
+            "given": redactor.text(episode.given),
             "fingerprint": episode.fingerprint,
             "started_at": decision.decided_at,
         },

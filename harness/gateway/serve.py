@@ -6,6 +6,7 @@ never loses the port. A second signal to stop ends the children at once.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import signal
@@ -18,12 +19,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import FrameType
 
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from harness.gateway.access import is_loopback
 from pointsman.config import Config, Settings, load_config
 from pointsman.database.engine import make_engine
-from pointsman.database.open import configured_url, database_url
+from pointsman.database.open import database_url
+from pointsman.database.schema import migrate
 from pointsman.errors import UserError
 from pointsman.identity import ensure_admin_key, ensure_project, write_private
 
@@ -32,6 +34,8 @@ SHIPPER = "pointsman.journal.process"
 PID_FILE = "serve.pid"
 RESTART_PAUSE = 0.2
 LONGEST_PAUSE = 5.0
+LATE_SECONDS = 1.0
+PORT_SECONDS = 2.0
 
 log = logging.getLogger("pointsman.serve")
 
@@ -49,9 +53,14 @@ class Child:
     not_before: float = 0.0
 
     def start(self, environment: dict[str, str]) -> None:
-        self.process = subprocess.Popen(
-            self.command, stdin=subprocess.PIPE, pass_fds=self.fds, env=environment, start_new_session=True
-        )
+        # A reload must not end a child that cannot take one yet: the signal waits until it can.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+        try:
+            self.process = subprocess.Popen(
+                self.command, stdin=subprocess.PIPE, pass_fds=self.fds, env=environment, start_new_session=True
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self.started = time.monotonic()
 
     def watch(self, environment: dict[str, str]) -> None:
@@ -112,8 +121,10 @@ class Supervisor:
                 child.watch(environment)
         for child in self.gateways:
             child.signal(signal.SIGTERM)
+        listener.close()  # new clients are refused at once, not left waiting
+        until = time.monotonic() + self.config.gateway.grace + 5
         for child in self.gateways:
-            child.wait(self.config.gateway.grace + 5)
+            child.wait(max(until - time.monotonic(), 0.1))
         self.shipper.signal(signal.SIGTERM)
         self.shipper.wait(10)
 
@@ -139,12 +150,49 @@ def serve(settings: Settings, *, workers: int | None = None) -> None:
     if workers is not None:
         config = config.model_copy(update={"gateway": config.gateway.model_copy(update={"workers": workers})})
     settings.home.mkdir(parents=True, exist_ok=True)
+    supervisor = Supervisor(settings, config)
     with ExitStack() as stack:
         listener = stack.enter_context(listen(config.gateway.host, config.gateway.port or settings.port))
-        _prepare_database(settings, config, stack)
+        try:
+            url = stack.enter_context(database_url(settings, config))
+            prepare(url, settings)
+        except OperationalError:
+            if config.database.url is None:
+                raise
+            log.warning("Postgres is away: decisions go to the journal until it is back")
+            late = threading.Thread(
+                target=prepare_late, args=(config.database.url, settings, supervisor.stopping), daemon=True
+            )
+            late.start()
         write_private(settings.home / PID_FILE, str(os.getpid()).encode())
         stack.callback((settings.home / PID_FILE).unlink, missing_ok=True)
-        Supervisor(settings, config).run(listener)
+        supervisor.run(listener)
+
+
+def prepare(url: str, settings: Settings) -> None:
+    """The default project and the local key, in a migrated database."""
+    engine = make_engine(url)
+    try:
+        with engine.begin() as connection:
+            ensure_project(connection)
+            ensure_admin_key(connection, settings.home)
+    finally:
+        engine.dispose()
+
+
+def prepare_late(url: str, settings: Settings, stopping: threading.Event) -> None:
+    """A configured server that was away at the start is migrated and prepared when it is back."""
+    while not stopping.wait(LATE_SECONDS):
+        try:
+            migrate(url)
+            prepare(url, settings)
+        except OperationalError:
+            continue
+        except (SQLAlchemyError, UserError) as error:
+            log.error("the database cannot be prepared (%s); decisions stay in the journal", type(error).__name__)
+            continue
+        log.info("Postgres is back and prepared")
+        return
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -152,30 +200,20 @@ def listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-        listener.listen(2048)
-    except OSError as error:
-        listener.close()
-        raise UserError(
-            f"cannot listen on {host}:{port}: {error.strerror}; stop what runs there or set POINTSMAN_PORT"
-        ) from None
+    until = time.monotonic() + PORT_SECONDS  # the children of a `serve` that was killed may still be leaving
+    while True:
+        try:
+            listener.bind((host, port))
+            listener.listen(2048)
+            break
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE and time.monotonic() < until:
+                time.sleep(0.1)
+                continue
+            listener.close()
+            raise UserError(
+                f"cannot listen on {host}:{port}: {error.strerror}; stop what runs there or set POINTSMAN_PORT"
+            ) from None
     if not is_loopback(host):
         log.warning("%s is reachable from other machines: every request from there needs a key", host)
     return listener
-
-
-def _prepare_database(settings: Settings, config: Config, stack: ExitStack) -> None:
-    """Migrates, and makes the default project and the local key; a configured server may be away for now."""
-    try:
-        url = stack.enter_context(database_url(settings, config))
-    except OperationalError:
-        if config.database.url is None:
-            raise
-        log.warning("Postgres is away: decisions go to the journal until it is back")
-        return
-    engine = make_engine(url or configured_url(settings, config))
-    with engine.begin() as connection:
-        ensure_project(connection)
-        ensure_admin_key(connection, settings.home)
-    engine.dispose()

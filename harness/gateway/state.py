@@ -100,10 +100,12 @@ class State:
             log.error("not reloaded: %s", error)
 
     async def refresh(self) -> None:
-        """Keys from Postgres, and the journal's depth from disk."""
-        self.journal.measure()
+        """Keys from Postgres, and the journal's depth from disk. Never raises for either being away."""
         try:
+            self.journal.measure()
             directory = await asyncio.to_thread(read_directory, self.engine)
+        except OSError as error:
+            log.error("the data folder cannot be read (%s)", error.strerror)
         except SQLAlchemyError as error:
             if self.database_up:
                 log.warning("Postgres is away (%s); decisions go to the journal", type(error).__name__)
@@ -114,7 +116,10 @@ class State:
             self.database_up = True
             if directory != self.directory:
                 self.directory = directory
-                directory.save(self.settings.home)
+                try:
+                    directory.save(self.settings.home)
+                except OSError as error:
+                    log.error("the directory of keys cannot be kept on disk (%s)", error.strerror)
         self._show()
 
     def note_latency(self, worker: str, milliseconds: float) -> None:

@@ -6,6 +6,7 @@
     │   └── RequestError     an HTTP request: status, OpenAI error type and code, parameter
     ├── UpstreamError        a worker or router LLM failed: class, HTTP status, retry-after
     ├── StoreError           the journal or Postgres cannot take or give a row now
+    ├── GatewayError         the command line could not get an answer from the gateway (`commands/client.py`)
     └── BrokenInvariant      our own fault: a thing that must hold did not
 
 Broad `except` exists only at the two edges of a process (HTTP handler, command or job runner).

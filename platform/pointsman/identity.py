@@ -7,6 +7,7 @@ file (mode 0600, hashes only), so that it can start while Postgres is away.
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from sqlalchemy import Connection, Engine, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from pointsman.errors import UserError
-from pointsman.ids import content_id, new_id
+from pointsman.ids import content_id, is_uuid, new_id
 from pointsman.tables import ApiKey, Project
 from pointsman.words import Scope, members
 
@@ -28,6 +29,8 @@ DEFAULT_PROJECT = "default"
 DEFAULT_PROJECT_ID = content_id("project", DEFAULT_PROJECT)
 ADMIN_KEY_FILE = "admin.key"
 DIRECTORY_FILE = "directory.json"
+
+log = logging.getLogger("pointsman.identity")
 
 _projects = Project.__table__  # type: ignore[attr-defined]
 _keys = ApiKey.__table__  # type: ignore[attr-defined]
@@ -53,7 +56,11 @@ class Directory(msgspec.Struct, frozen=True):
         return self.keys.get(hash_key(key))
 
     def save(self, home: Path) -> None:
-        write_private(home / DIRECTORY_FILE, msgspec.json.encode(self))
+        """Keeps it for a start while Postgres is away. A disk that does not take it is only noted."""
+        try:
+            write_private(home / DIRECTORY_FILE, msgspec.json.encode(self))
+        except OSError as error:
+            log.warning("the directory of keys could not be saved: %s", error.strerror)
 
     @classmethod
     def saved(cls, home: Path) -> Directory | None:
@@ -134,10 +141,8 @@ def list_keys(connection: Connection) -> list[KeyRow]:
 
 def revoke_key(connection: Connection, key_id: str) -> None:
     """Revokes a key by id; every gateway refuses it within two seconds."""
-    done = connection.execute(
-        update(_keys).where(_keys.c.id == key_id, _keys.c.revoked_at.is_(None)).values(revoked_at=datetime.now(UTC))
-    )
-    if done.rowcount == 0:
+    in_force = update(_keys).where(_keys.c.id == key_id, _keys.c.revoked_at.is_(None))
+    if not is_uuid(key_id) or connection.execute(in_force.values(revoked_at=datetime.now(UTC))).rowcount == 0:
         raise UserError(f"no key with id {key_id} is in force; `pointsman keys list` shows them")
 
 
@@ -170,7 +175,12 @@ def ensure_admin_key(connection: Connection, home: Path) -> Path:
 def write_private(file: Path, content: bytes) -> None:
     """Writes a file that only its owner may read, atomically."""
     fresh = file.with_name(f"{file.name}.{os.getpid()}.new")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as handle:
-        handle.write(content)
-    fresh.replace(file)
+    fresh.unlink(missing_ok=True)  # whatever it is, and whatever its mode
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as handle:
+            handle.write(content)
+        fresh.replace(file)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise

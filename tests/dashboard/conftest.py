@@ -38,12 +38,21 @@ def configure(tmp_path, monkeypatch, seeding):
 
 @pytest.fixture
 def app():
-    """The whole app; its first page is the overview."""
+    """The whole app: access, then its first page, the overview."""
     return AppTest.from_file(str(ROOT / "dashboard" / "app.py"), default_timeout=20)
+
+
+# AppTest shows the first run of an app with `st.navigation` and nothing of its reruns: pages that are
+# interacted with run by themselves.
+
+
+@pytest.fixture
+def overview_app():
+    script = "from dashboard.views import overview\noverview.page()\n"
+    return AppTest.from_string(script, default_timeout=20)
 
 
 @pytest.fixture
 def decisions_app():
-    """The decisions page by itself: AppTest does not follow `st.navigation` to pages that are functions."""
-    script = "from dashboard.pages import decisions\ndecisions.page()\n"
+    script = "from dashboard.views import decisions\ndecisions.page()\n"
     return AppTest.from_string(script, default_timeout=20)

@@ -37,6 +37,10 @@ def test_the_command_line(make):
     assert not any("secrets" in word for word in command)
 
 
+def test_no_page_stands_beside_the_app_where_streamlit_would_serve_it_past_access():
+    assert not launch.APP.with_name("pages").exists()
+
+
 def test_the_configured_port_wins(make):
     settings, config = make("[dashboard]\nport = 9999")
     assert "--server.port=9999" in launch.command(settings, config)

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from dashboard.pages.decisions import PAGE_SIZE
+from dashboard.views.decisions import PAGE_SIZE
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_a_completion_id_opens_its_decision(page, log):
     page.text_input(key="open-id").set_value(log.rows["call"][3]["completion_id"])
     button(page, "Open").click().run()
     assert page.code[0].value == log.rows["call"][3]["decision_id"]
-    assert page.query_params["decision"] == [log.rows["call"][3]["decision_id"]]
+    assert page.query_params["decision"] == log.rows["call"][3]["decision_id"]
 
 
 def test_one_decision_whole(page, log, seeding):

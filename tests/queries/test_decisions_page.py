@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import psycopg
 import pytest
 
+from pointsman.database.copy import copy_rows
+from pointsman.database.engine import psycopg_url
 from pointsman.errors import UserError
+from pointsman.ids import id_at
 from pointsman.queries import (
     DecisionFilter,
     Word,
@@ -152,6 +156,18 @@ def test_another_projects_rows_are_never_listed(engine, seeded, other):
     assert len(mine) == 300
     assert not mine & theirs
     assert len(decisions_page(engine, None, DecisionFilter(), limit=500).rows) == 340
+
+
+def test_another_project_cannot_take_a_word_back(engine, seeded, other, database_url):
+    mine = seeded.rows["feedback"][-1]
+    theirs = {
+        "id": id_at(UNTIL, b"impostor-x"), "project_id": other.project, "metric": "correct", "value": None,
+        "amends": mine["id"], "retracted": True, "created_at": UNTIL,
+    }  # fmt: skip
+    with psycopg.connect(psycopg_url(database_url)) as connection:
+        assert copy_rows(connection, "feedback", [theirs]) == 1
+    row = decisions_page(engine, seeded.project, DecisionFilter(), limit=1).rows[0]
+    assert row.feedback == (Word("correct", mine["value"]),)
 
 
 def test_an_episode_oldest_first(engine, seeded, other):

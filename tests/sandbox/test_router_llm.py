@@ -113,7 +113,7 @@ def test_what_every_card_says_decides_nothing_much():
     assert scores[0] == max(scores)
 
 
-def accuracy(seed, kind, n=300):
+def accuracy(seed, kind, n=200):
     cards = World(seed).cards(kind)
     rng, picks = Random(seed), []
     for task in tasks(seed, "held_out", n):
@@ -127,7 +127,7 @@ def test_better_cards_route_better_over_five_worlds():
     """Truthful cards far above the best single worker, nonsense at chance, the world's own between."""
     seeds = (11, 12, 13, 14, 15)
     mean = {kind: sum(accuracy(s, kind) for s in seeds) / 5 for kind in ("truthful", "world", "nonsense")}
-    exams = {seed: list(tasks(seed, "held_out", 300)) for seed in seeds}
+    exams = {seed: list(tasks(seed, "held_out", 200)) for seed in seeds}
     by_worker = {s: [routing_accuracy(s, [(t, n) for t in exams[s]]) for n in World(s).names] for s in seeds}
     best = sum(max(values) for values in by_worker.values()) / 5
     chance = sum(sum(values) / len(values) for values in by_worker.values()) / 5

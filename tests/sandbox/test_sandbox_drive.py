@@ -144,3 +144,17 @@ async def test_a_drive_survives_faults_and_counts_them():
 def test_wilson(right, trials, low, high):
     """The third is Newcombe's (1998) worked example."""
     assert wilson(right, trials) == pytest.approx((low, high), abs=5e-5)
+
+
+@pytest.mark.parametrize("kind", ["reset", "cut"])
+async def test_connections_break_under_any_asgi_server(kind):
+    worker = World(SEED).names[0]
+    with running(app(SEED, latency_scale=0)) as url:
+        async with aiohttp.ClientSession() as session:
+            async with session.post(f"{url[:-3]}/faults", json={"worker": worker, "fault": kind}) as response:
+                assert response.status == 201
+            for stream in (False, True):
+                body = {"model": worker, "messages": [{"role": "user", "content": "hi"}], "stream": stream}
+                with pytest.raises(aiohttp.ClientPayloadError):
+                    async with session.post(f"{url}/chat/completions", json=body) as response:
+                        await response.read()

@@ -1,4 +1,4 @@
-"""The sandbox's server over real HTTP on loopback: OpenAI's shapes, and every fault."""
+"""The sandbox's server over real HTTP on loopback: OpenAI's shapes, refusals, the journal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import aiohttp
 import openai
 import pytest
 
-from pointsman.sandbox.faults import FAULTS
 from pointsman.sandbox.serve import serving
 from pointsman.sandbox.tasks import tasks
 from pointsman.sandbox.truth import truth
@@ -40,54 +39,8 @@ TOOL = {
 }
 
 
-@pytest.fixture(scope="module")
-def base():
-    with serving(SEED) as url:
-        yield url
-
-
-@pytest.fixture
-async def http(base):
-    async with aiohttp.ClientSession(base) as session:
-        yield session
-        await session.delete("/faults")
-        await session.delete("/journal")
-
-
-async def chat(http, **body):
-    async with http.post("/v1/chat/completions", json={"model": WORKER, "messages": ASK} | body) as response:
-        return response.status, await response.json(), response.headers
-
-
-async def raw_chat(http, **body):
-    async with http.post("/v1/chat/completions", json={"model": WORKER, "messages": ASK} | body) as response:
-        return response.status, await response.read()
-
-
-def events(raw):
-    return [line[6:] for line in raw.decode().split("\n\n") if line]
-
-
-def is_json(text):
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
-
-
-async def fault(http, kind, **options):
-    async with http.post("/faults", json={"worker": WORKER, "fault": kind} | options) as response:
-        return response.status, await response.json()
-
-
-async def journal(http):
-    async with http.get("/journal") as response:
-        return await response.json()
-
-
 async def test_a_completion(http):
-    status, body, _ = await chat(http)
+    status, body, _ = await http.chat()
     assert status == 200
     assert body["object"] == "chat.completion"
     assert body["model"] == WORKER
@@ -100,9 +53,9 @@ async def test_a_completion(http):
 
 
 async def test_a_stream_says_the_same_in_pieces(http):
-    _, whole, _ = await chat(http)
-    status, raw = await raw_chat(http, stream=True, stream_options={"include_usage": True})
-    found = events(raw)
+    _, whole, _ = await http.chat()
+    status, raw = await http.raw_chat(stream=True, stream_options={"include_usage": True})
+    found = http.events(raw)
     assert status == 200
     assert found[-1] == "[DONE]"
     chunks = [json.loads(event) for event in found[:-1]]
@@ -118,8 +71,8 @@ async def test_a_stream_says_the_same_in_pieces(http):
 
 
 async def test_a_stream_without_usage_when_it_was_not_asked_for(http):
-    _, raw = await raw_chat(http, stream=True)
-    assert all("usage" not in json.loads(event) for event in events(raw)[:-1])
+    _, raw = await http.raw_chat(stream=True)
+    assert all("usage" not in json.loads(event) for event in http.events(raw)[:-1])
 
 
 async def test_the_openai_client_reads_both(base):
@@ -145,7 +98,7 @@ async def test_workers_err_as_often_as_their_world_says(http):
     exam = list(tasks(SEED, "train", 400))
 
     async def right(task):
-        _, body, _ = await chat(http, messages=[{"role": "user", "content": task.prompt}])
+        _, body, _ = await http.chat(messages=[{"role": "user", "content": task.prompt}])
         return verify(task.verifier, body["choices"][0]["message"]["content"]) == 1
 
     got = sum(await asyncio.gather(*map(right, exam))) / len(exam)
@@ -155,46 +108,46 @@ async def test_workers_err_as_often_as_their_world_says(http):
 
 async def test_one_prompt_gets_one_answer_and_another_seed_another_draw(http):
     async def content(**body):
-        return (await chat(http, **body))[1]["choices"][0]["message"]["content"]
+        return (await http.chat(**body))[1]["choices"][0]["message"]["content"]
 
     assert await content() == await content()
     assert len({await content(seed=seed) for seed in range(30)}) > 1
-    _, body, _ = await chat(http, n=12)
+    _, body, _ = await http.chat(n=12)
     assert [choice["index"] for choice in body["choices"]] == list(range(12))
     assert len({choice["message"]["content"] for choice in body["choices"]}) > 1
     assert body["choices"][0]["message"]["content"] == await content()
 
 
 async def test_small_talk(http):
-    _, body, _ = await chat(http, messages=[{"role": "user", "content": [{"type": "text", "text": "hello"}]}])
+    _, body, _ = await http.chat(messages=[{"role": "user", "content": [{"type": "text", "text": "hello"}]}])
     assert "a simulated worker of the Pointsman sandbox" in body["choices"][0]["message"]["content"]
 
 
 @pytest.mark.parametrize("extra", [{"response_format": {"type": "json_object"}}, {"messages": [
     {"role": "system", "content": "Respond with JSON."}, *ASK]}])  # fmt: skip
 async def test_an_answer_as_json(http, extra):
-    _, body, _ = await chat(http, **extra)
+    _, body, _ = await http.chat(**extra)
     assert list(json.loads(body["choices"][0]["message"]["content"])) == ["answer"]
 
 
 async def test_only_the_answer(http):
     bare = [{"role": "system", "content": "Give only the answer."}, *ASK]
-    _, body, _ = await chat(http, messages=bare)
+    _, body, _ = await http.chat(messages=bare)
     assert body["choices"][0]["message"]["content"].isdigit()
 
 
 async def test_limits_and_stops(http):
-    _, body, _ = await chat(http, max_tokens=2)
+    _, body, _ = await http.chat(max_tokens=2)
     assert body["choices"][0]["finish_reason"] == "length"
     assert len(body["choices"][0]["message"]["content"]) == 8
-    _, body, _ = await chat(http, stop="Answer")
+    _, body, _ = await http.chat(stop="Answer")
     assert "Answer" not in body["choices"][0]["message"]["content"]
     assert body["choices"][0]["finish_reason"] == "stop"
 
 
 async def test_tool_calls(http):
     user = [{"role": "user", "content": "Please get_weather for Lisbon for 3 days in F"}]
-    _, body, _ = await chat(http, model=TOOLED, messages=user, tools=[TOOL])
+    _, body, _ = await http.chat(model=TOOLED, messages=user, tools=[TOOL])
     message = body["choices"][0]["message"]
     assert body["choices"][0]["finish_reason"] == "tool_calls"
     assert message["content"] is None
@@ -202,7 +155,7 @@ async def test_tool_calls(http):
     assert call["function"]["name"] == "get_weather"
     assert json.loads(call["function"]["arguments"]) == {"city": "Lisbon", "days": 3, "unit": "F", "tags": [True]}
     result = {"role": "tool", "tool_call_id": call["id"], "content": "21 degrees"}
-    _, body, _ = await chat(http, model=TOOLED, messages=[*user, message, result], tools=[TOOL])
+    _, body, _ = await http.chat(model=TOOLED, messages=[*user, message, result], tools=[TOOL])
     assert body["choices"][0]["message"]["content"] == "The tool returned: 21 degrees"
     assert body["choices"][0]["finish_reason"] == "stop"
 
@@ -210,13 +163,13 @@ async def test_tool_calls(http):
 @pytest.mark.parametrize(("choice", "calls"), [("required", 1), ("none", 0), ("auto", 0), (None, 0),
     ({"type": "function", "function": {"name": "get_weather"}}, 1)])  # fmt: skip
 async def test_tool_choice(http, choice, calls):
-    _, body, _ = await chat(http, model=TOOLED, tools=[TOOL], tool_choice=choice)
+    _, body, _ = await http.chat(model=TOOLED, tools=[TOOL], tool_choice=choice)
     assert len(body["choices"][0]["message"].get("tool_calls", [])) == calls
 
 
 async def test_a_streamed_tool_call_joins_up(http):
-    _, raw = await raw_chat(http, model=TOOLED, tools=[TOOL], tool_choice="required", stream=True)
-    deltas = [json.loads(event)["choices"][0]["delta"] for event in events(raw)[:-1]]
+    _, raw = await http.raw_chat(model=TOOLED, tools=[TOOL], tool_choice="required", stream=True)
+    deltas = [json.loads(event)["choices"][0]["delta"] for event in http.events(raw)[:-1]]
     parts = [delta["tool_calls"][0] for delta in deltas if "tool_calls" in delta]
     assert parts[0]["function"]["name"] == "get_weather"
     assert parts[0]["id"].startswith("call_")
@@ -237,7 +190,7 @@ async def test_a_streamed_tool_call_joins_up(http):
     ],
 )
 async def test_refusals(http, body, status, code, message):
-    got, answer, _ = await chat(http, **body)
+    got, answer, _ = await http.chat(**body)
     assert (got, answer["error"]["code"]) == (status, code)
     assert message in answer["error"]["message"]
 
@@ -251,7 +204,7 @@ async def test_hostile_text_is_answered(http, text):
             assert (await response.json())["choices"][0]["finish_reason"] == "stop"
 
 
-@pytest.mark.parametrize("raw", [b"[" * 200_000, b'{"a": ' * 200_000, b"\xff\xfe", b"[]", b"", b"9" * 10_000])
+@pytest.mark.parametrize("raw", [b"[" * 200_000, b'{"a": ' * 100_000, b"\xff\xfe", b"[]", b"", b"9" * 10_000])
 async def test_hostile_bodies_are_refused(http, raw):
     async with http.post("/v1/chat/completions", data=raw) as response:
         assert response.status == 400
@@ -268,179 +221,15 @@ async def test_refusals_outside_chat(http):
         assert response.status == 405
 
 
-@pytest.mark.parametrize("kind", ["400", "401", "429", "500", "502", "503"])
-async def test_statuses_on_demand(http, kind):
-    await fault(http, kind)
-    for stream in (False, True):
-        status, body, _ = await chat(http, stream=stream)
-        assert status == int(kind)
-        assert "a fault on demand" in body["error"]["message"]
-
-
-@pytest.mark.parametrize(("given", "sent"), [(None, "1"), (7, "7"), ("0.5", "0.5"),
-    ("Wed, 21 Oct 2099 07:28:00 GMT", "Wed, 21 Oct 2099 07:28:00 GMT")])  # fmt: skip
-async def test_retry_after_is_sent_as_given(http, given, sent):
-    await fault(http, "429", retry_after=given)
-    _, _, headers = await chat(http)
-    assert headers["retry-after"] == sent
-
-
-async def test_a_context_fault_is_a_refusal(http):
-    await fault(http, "context")
-    status, body, _ = await chat(http)
-    assert (status, body["error"]["code"]) == (400, "context_length_exceeded")
-
-
-@pytest.mark.parametrize("stream", [False, True])
-async def test_a_reset_is_a_real_one(base, http, stream):
-    """Over a bare socket: the peer's RST, no byte of an answer."""
-    await fault(http, "reset")
-    host, port = base.removeprefix("http://").split(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
-    body = json.dumps({"model": WORKER, "messages": ASK, "stream": stream}).encode()
-    head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n"
-    writer.write(head.encode() + body)
-    with pytest.raises(ConnectionResetError):
-        await reader.read()
-    writer.close()
-    assert (await journal(http))[-1]["status"] == "reset"
-
-
-async def test_a_cut_stream_has_content_and_no_end(http):
-    await fault(http, "cut")
-    got = b""
-    with pytest.raises(aiohttp.ClientPayloadError):
-        async with http.post(
-            "/v1/chat/completions", json={"model": WORKER, "messages": ASK, "stream": True}
-        ) as response:
-            assert response.status == 200
-            async for piece in response.content.iter_any():
-                got += piece
-    deltas = [json.loads(event)["choices"][0]["delta"] for event in events(got)]
-    assert deltas[1]["content"]
-    assert b"[DONE]" not in got
-
-
-async def test_a_cut_body_stops_short(http):
-    await fault(http, "cut")
-    with pytest.raises(aiohttp.ClientPayloadError):
-        await raw_chat(http)
-
-
-async def test_malformed(http):
-    await fault(http, "malformed")
-    status, raw = await raw_chat(http)
-    assert status == 200
-    assert not is_json(raw)
-    _, raw = await raw_chat(http, stream=True)
-    *good, bad = events(raw)
-    assert json.loads(good[1])["choices"][0]["delta"]["content"]
-    assert not is_json(bad)
-
-
-async def test_an_error_with_status_200(http):
-    await fault(http, "error_200")
-    status, body, _ = await chat(http)
-    assert (status, body["error"]["type"]) == (200, "overloaded_error")
-    assert "choices" not in body
-    status, raw = await raw_chat(http, stream=True)
-    assert status == 200
-    assert [json.loads(event)["error"]["type"] for event in events(raw)] == ["overloaded_error"]
-
-
-async def test_an_error_in_the_middle_of_a_stream(http):
-    await fault(http, "error_midstream")
-    _, raw = await raw_chat(http, stream=True)
-    *content, error = map(json.loads, events(raw))
-    assert content[-1]["choices"][0]["delta"]["content"]
-    assert error["error"]["type"] == "server_error"
-
-
-async def test_no_usage(http):
-    await fault(http, "no_usage")
-    _, body, _ = await chat(http)
-    assert "usage" not in body
-    _, raw = await raw_chat(http, stream=True, stream_options={"include_usage": True})
-    assert b"usage" not in raw
-    assert events(raw)[-1] == "[DONE]"
-
-
-async def test_empty(http):
-    await fault(http, "empty")
-    _, body, _ = await chat(http)
-    assert body["choices"] == []
-    _, raw = await raw_chat(http, stream=True)
-    assert [json.loads(event)["choices"][0]["delta"] for event in events(raw)[:-1]] == [{}]
-
-
-async def test_slow_and_stalled(http):
-    await fault(http, "slow", seconds=0.2, count=1)
-    started = time.monotonic()
-    assert (await chat(http))[0] == 200
-    assert time.monotonic() - started >= 0.2
-    await fault(http, "stall")
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.3):
-            await raw_chat(http, stream=True)
-    for _ in range(50):
-        statuses = [entry["status"] for entry in await journal(http)]
-        if statuses == ["ok", "cancelled"]:
-            break
-        await asyncio.sleep(0.02)
-    assert statuses == ["ok", "cancelled"]
-
-
-async def test_every_fault_can_be_put_in_force_and_ended(http):
-    for kind in FAULTS:
-        status, body = await fault(http, kind)
-        assert (status, body["fault"]) == (201, kind)
-    await fault(http, "500", worker="stand-in-router")
-    async with http.delete("/faults", params={"worker": WORKER}) as response:
-        assert [f["worker"] for f in (await response.json())["faults"]] == ["stand-in-router"]
-    assert (await chat(http))[0] == 200
-    assert (await chat(http, model="stand-in-router"))[0] == 500
-    await http.delete("/faults")
-    async with http.get("/faults") as response:
-        assert await response.json() == {"faults": []}
-    assert (await chat(http, model="stand-in-router"))[0] == 200
-
-
-async def test_a_count_and_a_share_of_calls(http):
-    await fault(http, "500", count=2)
-    assert [(await chat(http))[0] for _ in range(4)] == [500, 500, 200, 200]
-    await fault(http, "503", worker="*", share=0.3)
-    statuses = [(await chat(http, model=WORLD.names[-1]))[0] for _ in range(200)]
-    assert set(statuses) == {200, 503}
-    assert 30 <= statuses.count(503) <= 90
-    assert (await chat(http, model="stand-in-router"))[0] == 200
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"worker": "nobody"}, "worker: expected one of"),
-        ({"fault": "explode"}, "fault: expected one of"),
-        ({"count": 0}, "count: expected a whole number from 1, got 0"),
-        ({"share": -1}, "share: expected a number from 0, got -1"),
-        ({"seconds": "2"}, "seconds: expected a number from 0, got '2'"),
-        ({"often": True}, "often: no such key"),
-    ],
-)
-async def test_a_fault_that_says_nothing_is_refused(http, options, message):
-    status, body = await fault(http, "500", **options)
-    assert status == 400
-    assert message in body["error"]["message"]
-
-
 async def test_the_journal_joins_by_serial_and_request_id(http):
-    before = await journal(http)
+    before = await http.journal()
     last = before[-1]["serial"] if before else 0
     headers = {"x-request-id": "call-7"}
     async with http.post("/v1/chat/completions", json={"model": WORKER, "messages": ASK}, headers=headers) as response:
         await response.read()
-    await raw_chat(http, model="stand-in-router", stream=True)
-    await chat(http, n=99)
-    entries = (await journal(http))[len(before) :]
+    await http.raw_chat(model="stand-in-router", stream=True)
+    await http.chat(n=99)
+    entries = (await http.journal())[len(before) :]
     assert [(e["worker"], e["stream"], e["status"]) for e in entries] == [
         (WORKER, False, "ok"),
         ("stand-in-router", True, "ok"),
@@ -462,20 +251,20 @@ async def test_the_router_llm_over_http(http):
         "Respond with the field `[[ ## option ## ]]`."
     )
     ask = {"model": "stand-in-router", "messages": [{"role": "user", "content": prompt}]}
-    _, body, _ = await chat(http, **ask, logprobs=True, top_logprobs=1)
+    _, body, _ = await http.chat(**ask, logprobs=True, top_logprobs=1)
     content = body["choices"][0]["logprobs"]["content"]
     assert body["choices"][0]["message"]["content"] == "[[ ## option ## ]]\nB\n\n[[ ## completed ## ]]"
     assert body["usage"]["completion_tokens"] == len(content)
     letter = next(token for token in content if token["token"] == "B")
     assert [t["token"] for t in letter["top_logprobs"]] == ["B"]
-    _, body, _ = await chat(http, **ask, max_tokens=4)
+    _, body, _ = await http.chat(**ask, max_tokens=4)
     assert body["choices"][0]["finish_reason"] == "length"
     assert body["choices"][0]["logprobs"] is None
 
 
-async def test_latency_follows_its_scale():
+async def test_latency_follows_its_scale(client_of):
     with serving(SEED, latency_scale=0.5) as url:
         async with aiohttp.ClientSession(url) as session:
             started = time.monotonic()
-            assert (await chat(session))[0] == 200
+            assert (await client_of(session).chat())[0] == 200
             assert 0.05 < time.monotonic() - started < 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from itertools import islice
 from random import Random
 
@@ -11,6 +12,7 @@ import pytest
 from pointsman.sandbox.cards import cards
 from pointsman.sandbox.families import FAMILIES
 from pointsman.sandbox.mistakes import mistaken
+from pointsman.sandbox.overlap import overlaps
 from pointsman.sandbox.solvers import solve
 from pointsman.sandbox.tasks import tasks, wordings
 from pointsman.sandbox.vocabulary import content_words
@@ -94,6 +96,15 @@ def test_a_prompt_alone_gives_no_gold_away_in_its_id_or_skills():
     task = next(tasks(1, "train"))
     assert task.id == "1-train-0"
     assert task.skills == (task.family,)
+
+
+@pytest.mark.parametrize("text", ["9", "a", "9, ", "a, ", "a b ", "|a|\n", "a,1\n", ".- ", "Ab ", "9;", "- ", "9-"])
+def test_long_texts_are_read_quickly(text):
+    prompt = text * (20_000 // len(text))
+    started = time.perf_counter()
+    assert solve(prompt) is None
+    assert overlaps(prompt, ["x", "y"]) == [0, 0]
+    assert time.perf_counter() - started < 0.5
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`pointsman.toml`: what it may say (`model`), reading it (`load`), where things live (`home`), writing one (`write`)."""
+"""`pointsman.toml`: what it may say (`model`), reading it (`load`), its reference, and where things live (`home`)."""
 
 from pointsman.config.home import Settings
 from pointsman.config.load import load_config, load_text

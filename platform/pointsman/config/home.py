@@ -2,7 +2,8 @@
 
 `POINTSMAN_HOME` is the data folder, `POINTSMAN_PORT` the first of a block of ports (gateway, +1
 dashboard, +2 sandbox, +3 broker), `POINTSMAN_CONFIG` the configuration file (else `pointsman.toml`
-here, else the one that `pointsman up` wrote in the home). Nothing else in Pointsman reads the environment, except secrets by the names that `*_env` keys give.
+here, else the one that `pointsman up` wrote in the home). Nothing else in Pointsman reads the
+environment, except secrets by the names that `*_env` keys give.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from pointsman.config.model import Config
 from pointsman.errors import ConfigError
+from pointsman.hashing import content_hash
 
 RESERVED_NAMES = ("pointsman", "default", "none")
 
@@ -41,6 +42,11 @@ def load_text(text: str, file: str = "pointsman.toml") -> Config:
     if problems := _cross_checks(file, config):
         raise ConfigError(problems)
     return config
+
+
+def config_hash(config: Config) -> str:
+    """What `pointsman reload` compares with `/readyz` to know that a gateway serves the new file."""
+    return content_hash(config.model_dump(mode="json"))
 
 
 def _line(file: str, raw: dict[str, Any], item: Any) -> str:

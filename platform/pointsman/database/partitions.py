@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -26,7 +27,7 @@ def existing(connection: Connection, table: str) -> set[str]:
     rows = connection.execute(
         text(
             "SELECT child.relname FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid "
-            "JOIN pg_class parent ON parent.oid = inhparent WHERE parent.relname = :table"
+            "WHERE inhparent = to_regclass(:table)"
         ),
         {"table": table},
     )
@@ -34,34 +35,44 @@ def existing(connection: Connection, table: str) -> set[str]:
 
 
 def ensure_partitions(connection: Connection, now: datetime, ahead: int = 2) -> list[str]:
-    """Makes the partitions of this month and `ahead` more where they are absent; returns those made."""
+    """Makes the partitions of this month and `ahead` more where they are absent; returns those made.
+
+    Rows of such a month that were in the default partition move to their own.
+    """
     made: list[str] = []
     for table in PARTITIONED:
         have = existing(connection, table)
         for offset in range(ahead + 1):
-            start, end = month_start(now, offset), month_start(now, offset + 1)
+            start = month_start(now, offset)
             name = partition_name(table, start)
             if name not in have:
-                connection.execute(text(_create(table, name, lowest_id(start), lowest_id(end))))
+                _create(connection, table, name, lowest_id(start), lowest_id(month_start(now, offset + 1)))
                 made.append(name)
     return made
 
 
 def expired(connection: Connection, cutoff: datetime) -> list[str]:
-    """Partitions whose every row is older than `cutoff`."""
+    """Partitions whose every row is older than `cutoff`. One that is not named by its month is left alone."""
     names: list[str] = []
     for table in PARTITIONED:
         for name in existing(connection, table):
-            year_month = name.removeprefix(f"{table}_")
-            if year_month == "default":
-                continue
-            year, month = year_month.split("_")
-            if month_start(datetime(int(year), int(month), 1, tzinfo=UTC), 1) <= cutoff:
+            month = re.fullmatch(rf"{table}_(\d{{4}})_(\d{{2}})", name)
+            if month and month_start(datetime(int(month[1]), int(month[2]), 1, tzinfo=UTC), 1) <= cutoff:
                 names.append(name)
     return sorted(names)
 
 
-def _create(table: str, name: str, low: str, high: str) -> str:
+def _create(connection: Connection, table: str, name: str, low: str, high: str) -> None:
+    """The partition of `table` for ids from `low` up to `high`, with what the default one holds of them."""
     # DDL takes no parameters. Every part is made here: fixed table names, a date, UUIDs checked as such.
     bounds = f"FROM ('{UUID(low)}') TO ('{UUID(high)}')"
-    return f'CREATE TABLE "{name}" PARTITION OF "{table}" FOR VALUES {bounds}'
+    default = f"{table}_default"
+    stray = text(f'SELECT EXISTS (SELECT FROM "{default}" WHERE id >= :low AND id < :high)')  # noqa: S608
+    if not connection.execute(stray, {"low": low, "high": high}).scalar():
+        connection.execute(text(f'CREATE TABLE "{name}" PARTITION OF "{table}" FOR VALUES {bounds}'))
+        return
+    connection.execute(text(f'LOCK TABLE "{default}" IN ACCESS EXCLUSIVE MODE'))
+    connection.execute(text(f'CREATE TABLE "{name}" (LIKE "{table}" INCLUDING DEFAULTS INCLUDING CONSTRAINTS)'))
+    move = f'WITH moved AS (DELETE FROM "{default}" WHERE id >= :low AND id < :high RETURNING *)'  # noqa: S608
+    connection.execute(text(f'{move} INSERT INTO "{name}" SELECT * FROM moved'), {"low": low, "high": high})  # noqa: S608
+    connection.execute(text(f'ALTER TABLE "{table}" ATTACH PARTITION "{name}" FOR VALUES {bounds}'))

@@ -9,10 +9,12 @@ from alembic import command
 from alembic.config import Config as AlembicConfig
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from alembic.util import CommandError
 from sqlalchemy import Engine, text
 
 from pointsman.database.engine import make_engine, normalised_url
 from pointsman.database.partitions import ensure_partitions
+from pointsman.errors import UserError
 
 MIGRATIONS = Path(__file__).parent.parent / "migrations"
 MIGRATION_LOCK = 0x706F696E74  # an advisory lock, so that two starting processes migrate once
@@ -21,7 +23,7 @@ MIGRATION_LOCK = 0x706F696E74  # an advisory lock, so that two starting processe
 def alembic_config(url: str) -> AlembicConfig:
     """Alembic's configuration for `url`, without a file."""
     config = AlembicConfig()
-    config.set_main_option("script_location", str(MIGRATIONS))
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["url"] = normalised_url(url)
     return config
 
@@ -40,13 +42,19 @@ def current_revision(engine: Engine) -> str | None:
 
 
 def migrate(url: str, revision: str = "head", *, now: datetime | None = None) -> None:
-    """Upgrades the schema and makes the coming months' partitions. Safe to run at any time, from anywhere."""
+    """Upgrades the schema and makes the coming months' partitions. Safe to run at any time, from anywhere.
+
+    Raises `UserError` where a newer version has been at the database already.
+    """
     engine = make_engine(url, application="pointsman-migrate")
     try:
         with engine.connect() as connection:
             connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK})
             connection.commit()
-            command.upgrade(alembic_config(url), revision)
+            try:
+                command.upgrade(alembic_config(url), revision)
+            except CommandError as error:
+                raise UserError(f"the database cannot be brought to {revision}: {error}") from error
             if revision == "head":
                 ensure_partitions(connection, now or datetime.now(UTC))
             connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": MIGRATION_LOCK})

@@ -5,7 +5,8 @@ journal/
   <id>/ship.lock          held by the one shipper that reads the folder
   <id>/00000001.log       segments, mode 0600; all but the newest are complete
   <id>/cursor.json        how far the shipper has come: segment, offset, lines
-  rejected.log            rows that Postgres refused for what they are, kept for a person
+  .<id>/                  a folder that is being made, or one that is being removed
+  rejected.log            rows that Postgres refused for what they are, kept for a person (`rejected`)
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pointsman.config import Config, Settings
 WRITER_LOCK = "writer.lock"
 SHIP_LOCK = "ship.lock"
 CURSOR = "cursor.json"
-REJECTED = "rejected.log"
+HIDDEN_FOR = 60.0  # seconds after which a hidden folder without a writer is what a crash left
 
 
 class Cursor(msgspec.Struct, frozen=True):
@@ -48,16 +49,27 @@ class Folder:
         return sorted(int(file.stem) for file in self.path.glob("*.log") if file.stem.isdigit())
 
     def cursor(self) -> Cursor:
+        """Where the shipper stands. A cursor that was lost, or whose segment is gone, means the first that is left."""
         try:
-            return msgspec.json.decode((self.path / CURSOR).read_bytes(), type=Cursor)
+            cursor = msgspec.json.decode((self.path / CURSOR).read_bytes(), type=Cursor)
         except (FileNotFoundError, msgspec.MsgspecError):
             return Cursor(segment=(self.segments() or [1])[0])
+        if cursor.offset and not self.segment(cursor.segment).exists():
+            later = [number for number in self.segments() if number > cursor.segment]
+            return Cursor((later or [cursor.segment + 1])[0], 0, cursor.lines)
+        return cursor
 
     def save_cursor(self, cursor: Cursor) -> None:
         """Atomically; losing it only means that rows are sent again."""
         fresh = self.path / f"{CURSOR}.new"
         fresh.write_bytes(msgspec.json.encode(cursor))
         fresh.replace(self.path / CURSOR)
+
+    def drop_shipped(self, cursor: Cursor) -> None:
+        """Removes the segments before the cursor's: a crash may have left one."""
+        for number in self.segments():
+            if number < cursor.segment:
+                self.segment(number).unlink(missing_ok=True)
 
     def waiting_bytes(self) -> int:
         """Bytes that are not in Postgres yet."""
@@ -78,9 +90,9 @@ class Folder:
         return False
 
     def remove(self) -> None:
-        for file in self.path.iterdir():
-            file.unlink()
-        self.path.rmdir()
+        """Gone for everyone at once, then deleted: a crash in between leaves a hidden folder, never half a one."""
+        hidden = self.path.rename(self.path.with_name(f".{self.path.name}"))
+        _delete(hidden)
 
 
 class Lock:
@@ -91,13 +103,18 @@ class Lock:
 
     @classmethod
     def take(cls, path: Path) -> Self | None:
-        """The lock, or None where another process holds it."""
+        """The lock, or None where another process holds it. `FileNotFoundError` where the folder is gone."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.path.samestat(os.fstat(descriptor), path.stat()):
+                raise FileNotFoundError(path)  # another file by now: the lock would be on nothing
         except BlockingIOError:
             os.close(descriptor)
             return None
+        except OSError:
+            os.close(descriptor)
+            raise
         return cls(descriptor)
 
     def release(self) -> None:
@@ -125,6 +142,24 @@ def folders(root: Path) -> list[Folder]:
     return [Folder(path) for path in sorted(root.iterdir()) if path.is_dir() and path.name[0] != "."]
 
 
+def sweep_hidden(root: Path, now: float) -> list[str]:
+    """Deletes hidden folders that a crash left; `now` is a POSIX time. They hold nothing that is not in Postgres."""
+    swept: list[str] = []
+    for path in root.glob(".*") if root.is_dir() else ():
+        try:
+            if not path.is_dir() or now - path.stat().st_mtime < HIDDEN_FOR:
+                continue
+            lock = Lock.take(path / WRITER_LOCK)
+            if lock is None:
+                continue
+            _delete(path)
+        except FileNotFoundError:
+            continue  # another shipper swept it
+        lock.release()
+        swept.append(path.name)
+    return swept
+
+
 def waiting_bytes(root: Path) -> int:
     """Bytes that wait in the whole journal. A folder that vanishes meanwhile counts as empty."""
     total = 0
@@ -134,6 +169,12 @@ def waiting_bytes(root: Path) -> int:
         except FileNotFoundError:
             continue
     return total
+
+
+def _delete(folder: Path) -> None:
+    for file in folder.iterdir():
+        file.unlink(missing_ok=True)
+    folder.rmdir()
 
 
 def _size(path: Path) -> int:

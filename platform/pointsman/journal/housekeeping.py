@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import psycopg
 from psycopg import sql
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
+from sqlalchemy.exc import OperationalError
 
 from pointsman.database.partitions import ensure_partitions, expired
 from pointsman.ids import lowest_id
+from pointsman.journal.folder import sweep_hidden
+from pointsman.journal.rejected import expire
 
 UNJOINED_FOR = timedelta(hours=1)
+LOCK_WAIT = "5s"
 
 log = logging.getLogger("pointsman.shipper")
 
@@ -33,6 +38,20 @@ _BY_EPISODE = """
 UPDATE feedback SET joined = true
 WHERE NOT joined AND episode_id IS NOT NULL AND EXISTS (
     SELECT FROM episode WHERE episode.id = feedback.episode_id AND episode.project_id = feedback.project_id)
+"""
+
+# Traffic in the default partitions, which are never dropped.
+_OLD_STRAYS = (
+    "DELETE FROM outcome_default WHERE id < %s AND origin = 'traffic'",
+    "DELETE FROM call_default WHERE id < %s AND purpose <> 'replay'",
+    "DELETE FROM decision_default WHERE id < %s AND origin IN ('traffic', 'dry_run')",
+    "DELETE FROM request_default WHERE id < %s"
+    " AND NOT EXISTS (SELECT FROM decision WHERE decision.request_id = request_default.id)",
+)
+# An episode that began long ago may still be going on.
+_OLD_EPISODES = """
+DELETE FROM episode WHERE started_at < %s
+  AND NOT EXISTS (SELECT FROM decision WHERE decision.episode_id = episode.id)
 """
 
 
@@ -60,21 +79,45 @@ def sweep_feedback(connection: psycopg.Connection[Any], now: datetime) -> int:
 
 
 def keep_partitions(engine: Engine, now: datetime) -> None:
-    """The coming months' partitions, made ahead of time."""
+    """The coming months' partitions, made ahead of time. Gives way to a long read; the next round tries again."""
     with engine.begin() as connection:
+        connection.execute(text("SELECT set_config('lock_timeout', :wait, true)"), {"wait": LOCK_WAIT})
         for name in ensure_partitions(connection, now):
             log.info("made partition %s", name)
 
 
 def drop_expired(engine: Engine, connection: psycopg.Connection[Any], now: datetime, days: int) -> list[str]:
-    """Retention: partitions wholly older than `days` are dropped, and episodes and feedback with them."""
+    """Retention: partitions wholly older than `days` are dropped, and older episodes and feedback deleted.
+
+    Of the rows that no month's partition took, traffic goes; what was imported from long ago stays.
+    """
     cutoff = now - timedelta(days=days)
     with engine.connect() as reader:
         names = expired(reader, cutoff)
     with connection.transaction(), connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_WAIT])
         for name in names:
             cursor.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(name)))
             log.info("dropped partition %s: older than %d days", name, days)
+        for statement in _OLD_STRAYS:
+            cursor.execute(statement, [lowest_id(cutoff)])
         cursor.execute("DELETE FROM feedback WHERE created_at < %s", [cutoff])
-        cursor.execute("DELETE FROM episode WHERE started_at < %s AND id < %s", [cutoff, lowest_id(cutoff)])
+        cursor.execute(_OLD_EPISODES, [cutoff])
     return names
+
+
+def keep_house(engine: Engine, connection: psycopg.Connection[Any], root: Path, now: datetime, days: int) -> None:
+    """All of it. One that fails for now does not keep the others from their turn."""
+    sweep_hidden(root, now.timestamp())
+    expire(root, now - timedelta(days=days))
+    try:
+        keep_partitions(engine, now)
+    except OperationalError as error:
+        if not isinstance(error.orig, psycopg.errors.LockNotAvailable):
+            raise
+        log.info("partitions are in use; they are made later")
+    sweep_feedback(connection, now)
+    try:
+        drop_expired(engine, connection, now, days)
+    except psycopg.errors.LockNotAvailable:
+        log.info("expired partitions are in use; they are dropped later")

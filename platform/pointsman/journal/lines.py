@@ -15,6 +15,8 @@ from zlib import crc32
 
 import msgspec
 
+from pointsman.database.clean import clean_json, clean_text
+
 OpenDecision = tuple[str, str, str | None]
 """Decision id, project id, episode id."""
 
@@ -43,9 +45,22 @@ _decode = msgspec.json.Decoder(_Read).decode
 
 
 def encode_line(payload: Payload) -> bytes:
-    """The bytes of one line."""
-    body = _encode(payload)
+    """The bytes of one line. What JSON cannot hold (a lone surrogate) is cleaned as Postgres would need it."""
+    try:
+        body = _encode(payload)
+    except (UnicodeEncodeError, RecursionError):
+        body = _encode(_cleaned(payload))
+    if b"\n" in body:  # from `Raw` JSON, where a newline can only stand between its tokens
+        body = body.replace(b"\n", b" ")
     return b"%08x %b\n" % (crc32(body), body)
+
+
+def _cleaned(payload: Payload) -> Payload:
+    rows = [
+        (table, {clean_text(column): msgspec.Raw(clean_json(value).encode()) for column, value in row.items()})
+        for table, row in payload.rows
+    ]
+    return Payload(rows, payload.opens, payload.closes, payload.open)
 
 
 @dataclass
@@ -55,8 +70,8 @@ class Batch:
     rows: list[tuple[str, dict[str, msgspec.Raw]]] = field(default_factory=list)
     opened: list[OpenDecision] = field(default_factory=list)
     closed: list[str] = field(default_factory=list)
+    damaged: list[bytes] = field(default_factory=list)
     lines: int = 0
-    damaged: int = 0
     end: int = 0
 
     def add(self, payload: _Read) -> None:
@@ -71,8 +86,8 @@ class Batch:
 def read_lines(data: bytes, *, start: int = 0, limit: int = 1_000) -> Batch:
     """Up to `limit` whole lines of `data`, which begins at file offset `start`.
 
-    An unfinished last line is left for later; a whole line whose checksum fails is counted as
-    damaged and passed over.
+    An unfinished last line is left for later; a whole line whose checksum fails, or that cannot be
+    read, is put aside as damaged.
     """
     batch = Batch(end=start)
     for line in _whole_lines(data):
@@ -83,10 +98,18 @@ def read_lines(data: bytes, *, start: int = 0, limit: int = 1_000) -> Batch:
         try:
             if int(line[:8], 16) != crc32(line[9:]):
                 raise ValueError
-            batch.add(_decode(line[9:]))
-        except (ValueError, msgspec.MsgspecError):
-            batch.damaged += 1
+            batch.add(_decoded(line[9:]))
+        except (ValueError, msgspec.MsgspecError, RecursionError):
+            batch.damaged.append(line)
     return batch
+
+
+def _decoded(body: bytes) -> _Read:
+    """What a writer put there, whose `Raw` values nobody has read before: NaN and bad UTF-8 are cleaned."""
+    try:
+        return _decode(body)
+    except msgspec.MsgspecError:
+        return _decode(clean_json(body).encode())
 
 
 def _whole_lines(data: bytes) -> Iterator[bytes]:

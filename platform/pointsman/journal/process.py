@@ -17,13 +17,13 @@ from typing import Any
 
 import psycopg
 from sqlalchemy import Engine
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from pointsman.config import Config, Settings, load_config
 from pointsman.database.engine import make_engine, psycopg_url
 from pointsman.database.open import configured_url
 from pointsman.journal.folder import journal_root
-from pointsman.journal.housekeeping import drop_expired, join_feedback, keep_partitions, sweep_feedback
+from pointsman.journal.housekeeping import join_feedback, keep_house
 from pointsman.journal.shipper import Shipper
 from pointsman.logs import configure_logging
 
@@ -34,6 +34,9 @@ JOIN_EVERY = 1.0
 HOUSEKEEPING_EVERY = 600.0
 
 log = logging.getLogger("pointsman.shipper")
+
+# A missing table is among these: the schema is made by `serve`, which waits for Postgres too.
+FOR_NOW = (psycopg.Error, SQLAlchemyError, OSError)
 
 
 class Loop:
@@ -48,8 +51,9 @@ class Loop:
         self._shipper = Shipper(self._root, self._connect)
         self._stop = threading.Event()
         self._next_join = 0.0
+        self._joined_at = -1  # rows shipped when feedback was last joined: only a new row can join some
         self._next_house = 0.0
-        self._away = False
+        self._trouble: str | None = None
 
     def stop(self, signum: int = 0, frame: FrameType | None = None) -> None:
         self._stop.set()
@@ -59,13 +63,13 @@ class Loop:
         while not self._stop.is_set():
             try:
                 moved = self._round()
-            except (psycopg.OperationalError, SQLAlchemyError) as error:
-                self._note_away(error)
-                pause = min(pause * 2, LONGEST_PAUSE)
+            except FOR_NOW as error:
+                self._note_trouble(error)
+                pause = min(max(pause, IDLE_SECONDS) * 2, LONGEST_PAUSE)
             else:
-                if self._away:
-                    log.info("Postgres is back")
-                self._away = False
+                if self._trouble is not None:
+                    log.info("shipping goes on")
+                self._trouble = None
                 pause = 0.0 if moved else IDLE_SECONDS
             self._stop.wait(pause)
         self._last_words()
@@ -75,15 +79,14 @@ class Loop:
     def _round(self) -> int:
         moved = self._shipper.ship()
         now = time.monotonic()
-        if now >= self._next_join:
+        if now >= self._next_join and self._shipper.shipped != self._joined_at:
             self._next_join = now + JOIN_EVERY
+            shipped = self._shipper.shipped
             join_feedback(self._shipper.connection())
+            self._joined_at = shipped
         if now >= self._next_house:
+            keep_house(self._engine, self._shipper.connection(), self._root, datetime.now(UTC), self._retention)
             self._next_house = now + HOUSEKEEPING_EVERY
-            moment = datetime.now(UTC)
-            keep_partitions(self._engine, moment)
-            sweep_feedback(self._shipper.connection(), moment)
-            drop_expired(self._engine, self._shipper.connection(), moment, self._retention)
         return moved
 
     def _last_words(self) -> None:
@@ -91,13 +94,16 @@ class Loop:
         try:
             while time.monotonic() < until and self._shipper.ship():
                 pass
-        except (psycopg.OperationalError, SQLAlchemyError) as error:
-            self._note_away(error)
+        except FOR_NOW as error:
+            self._note_trouble(error)
 
-    def _note_away(self, error: Exception) -> None:
-        if not self._away:
-            log.warning("Postgres is away (%s); the journal waits on disk", type(error).__name__)
-        self._away = True
+    def _note_trouble(self, error: Exception) -> None:
+        """Says once what is wrong; never an error's text, which may quote a row."""
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        trouble = f"{type(cause).__name__} {getattr(cause, 'sqlstate', None) or ''}".strip()
+        if trouble != self._trouble:
+            log.warning("Postgres does not take rows now (%s); the journal waits on disk", trouble)
+        self._trouble = trouble
 
     def _connect(self) -> psycopg.Connection[Any]:
         return psycopg.connect(
@@ -121,12 +127,13 @@ def stop_with_parent(loop: Loop) -> None:
 
 
 def main() -> None:
+    os.umask(0o077)  # journal, cursors and directories are for this account alone
     configure_logging()
     settings = Settings.read()
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     loop = Loop(settings, load_config(settings.config_file))
     signal.signal(signal.SIGTERM, loop.stop)
     signal.signal(signal.SIGINT, loop.stop)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     stop_with_parent(loop)
     loop.run()
 

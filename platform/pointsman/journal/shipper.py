@@ -9,24 +9,26 @@ waits and tries again; nothing is skipped. A row that Postgres refuses for what 
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import psycopg
 
-from pointsman.database.copy import copy_rows
+from pointsman.database.copy import UnknownColumn, copy_rows
 from pointsman.ids import time_of
-from pointsman.journal.folder import REJECTED, SHIP_LOCK, Cursor, Folder, Lock, folders
+from pointsman.journal.folder import SHIP_LOCK, Cursor, Folder, Lock, folders
 from pointsman.journal.lines import Batch, OpenDecision, read_lines
+from pointsman.journal.rejected import REJECTED, keep_line, keep_row
 
 BATCH_LINES = 500
 READ_BYTES = 8 * 1024 * 1024
 ORDER = ("episode", "request", "decision", "call", "outcome", "feedback")
+# Classes of SQLSTATE that speak of a value, not of the server's state or of the schema: cardinality,
+# data, integrity, check option, a limit (an index row too long, JSON too deep), what is not supported.
+ROWS_FAULT = ("21", "22", "23", "44", "54", "0A")
 
 log = logging.getLogger("pointsman.shipper")
 
@@ -64,17 +66,27 @@ class Shipper:
         self._now = now
         self._connection: psycopg.Connection[Any] | None = None
         self._sources: dict[Path, _Source] = {}
+        self._complained: set[Path] = set()
 
     def ship(self) -> int:
         """Ships what waits in every folder, one batch each; returns the lines moved.
 
-        Raises `psycopg.OperationalError` while Postgres is away; call again later.
+        Raises `psycopg.Error` while Postgres is away or cannot take rows; call again later.
         """
         moved = 0
         for folder in folders(self.root):
             source = self._source(folder)
-            if source is not None:
+            if source is None:
+                continue
+            try:
                 moved += self._ship_source(source)
+            except FileNotFoundError:
+                self._forget(source)  # a person removed the folder
+            except OSError as error:
+                self._complain(folder, error)  # the others' rows need not wait for this disk
+            except psycopg.Error:
+                self._disconnect()  # what state it is in is not known
+                raise
         return moved
 
     def drain(self) -> None:
@@ -89,13 +101,17 @@ class Shipper:
         return self._connection
 
     def close(self) -> None:
+        self._disconnect()
+        for source in list(self._sources.values()):
+            self._forget(source)
+
+    def _disconnect(self) -> None:
         if self._connection is not None:
             self._connection.close()
-        for source in self._sources.values():
-            source.lock.release()
-        self._sources.clear()
+            self._connection = None
 
     def _source(self, folder: Folder) -> _Source | None:
+        """The folder as a source; None while another shipper has it, or where it cannot be read."""
         known = self._sources.get(folder.path)
         if known is not None:
             return known
@@ -103,12 +119,25 @@ class Shipper:
             lock = Lock.take(folder.path / SHIP_LOCK)
         except FileNotFoundError:
             return None
+        except OSError as error:
+            self._complain(folder, error)
+            return None
         if lock is None:
             return None
         source = _Source(folder, lock, folder.cursor())
+        folder.drop_shipped(source.cursor)
         self._replay_open(source)
         self._sources[folder.path] = source
         return source
+
+    def _complain(self, folder: Folder, error: OSError) -> None:
+        if folder.path not in self._complained:
+            log.error("%s cannot be shipped now: %s", folder.path.name, error.strerror)
+            self._complained.add(folder.path)
+
+    def _forget(self, source: _Source) -> None:
+        source.lock.release()
+        del self._sources[source.folder.path]
 
     def _replay_open(self, source: _Source) -> None:
         """What was open at the cursor, from the part of its segment that is shipped already."""
@@ -122,19 +151,27 @@ class Shipper:
         writer_alive = source.folder.has_writer()  # asked before reading: what comes later is seen later
         batch = self._read(source)
         if batch.lines:
-            if batch.rows:
-                self._store(batch.rows)
-            self.damaged += batch.damaged
+            self._store(batch.rows)
+            self._keep_damaged(batch)
             self._note(source, batch)
             cursor = source.cursor
-            source.cursor = Cursor(cursor.segment, batch.end, cursor.lines + batch.lines)
-            source.folder.save_cursor(source.cursor)
+            self._move(source, Cursor(cursor.segment, batch.end, cursor.lines + batch.lines))
             return batch.lines
         if self._advance(source):
             return 1
         if not writer_alive:
             self._finish(source)
         return 0
+
+    def _move(self, source: _Source, cursor: Cursor) -> None:
+        """The rows are in Postgres. A full disk must not hold this up: it is what frees the disk."""
+        source.cursor = cursor
+        try:
+            source.folder.save_cursor(cursor)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            log.warning("a cursor could not be saved (%s); rows may be sent again, to no effect", error.strerror)
 
     def _read(self, source: _Source) -> Batch:
         cursor = source.cursor
@@ -162,28 +199,29 @@ class Shipper:
             return False
         if self._read(source).lines:
             return True  # lines came between the last read and the rotation
-        source.cursor = Cursor(later[0], 0, cursor.lines)
-        source.folder.save_cursor(source.cursor)
+        self._move(source, Cursor(later[0], 0, cursor.lines))
         source.folder.segment(cursor.segment).unlink(missing_ok=True)
         return True
 
     def _finish(self, source: _Source) -> None:
         """A dead process's folder, wholly shipped: what it left open is abandoned, the folder goes."""
         if source.open:
-            log.warning("%d decisions were abandoned by a process that died", len(source.open))
             self._store([("outcome", _abandoned(entry, self._now())) for entry in source.open.values()])
+            log.warning("%d decisions were abandoned by a process that ended", len(source.open))
         source.folder.remove()
-        source.lock.release()
-        del self._sources[source.folder.path]
+        self._forget(source)
 
     def _store(self, rows: list[tuple[str, Row]]) -> None:
         """All rows in one transaction; where Postgres refuses a value, halves, down to the row at fault."""
-        connection = self.connection()
+        if not rows:
+            return
         try:
-            with connection.transaction():
+            with self.connection().transaction():
                 for table in _tables(rows):
-                    copy_rows(connection, table, [_decoded(row) for name, row in rows if name == table])
-        except (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError) as error:
+                    copy_rows(self.connection(), table, [row for name, row in rows if name == table])
+        except (psycopg.Error, UnknownColumn) as error:
+            if not _divides(error, len(rows)):
+                raise
             if len(rows) == 1:
                 self._reject(rows[0], error)
                 return
@@ -192,33 +230,38 @@ class Shipper:
             return
         self.shipped += len(rows)
 
-    def _reject(self, row: tuple[str, Row], error: psycopg.Error) -> None:
+    def _reject(self, row: tuple[str, Row], error: psycopg.Error | UnknownColumn) -> None:
         self.rejected += 1
-        log.error("Postgres refused a row of %s (%s); it is kept in %s", row[0], error.sqlstate, REJECTED)
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        descriptor = os.open(self.root / REJECTED, flags, 0o600)
-        with os.fdopen(descriptor, "ab") as file:
-            file.write(msgspec.json.encode({"table": row[0], "sqlstate": error.sqlstate, "row": row[1]}) + b"\n")
+        sqlstate = error.sqlstate if isinstance(error, psycopg.Error) else None
+        log.error("a row of %s is refused (%s %s); it is kept in %s", row[0], _kind(error), sqlstate, REJECTED)
+        keep_row(self.root, self._now(), row[0], row[1], sqlstate, _kind(error))
+
+    def _keep_damaged(self, batch: Batch) -> None:
+        for line in batch.damaged:
+            self.damaged += 1
+            log.error("a line of the journal is damaged; it is kept in %s", REJECTED)
+            keep_line(self.root, self._now(), line)
+
+
+def _divides(error: psycopg.Error | UnknownColumn, rows: int) -> bool:
+    """Whether fewer rows at once may do: one of them is at fault, or together they take too long."""
+    if isinstance(error, UnknownColumn):
+        return True
+    if error.sqlstate is None:  # found before sending; a lost connection has no SQLSTATE either
+        return isinstance(error, psycopg.DataError | psycopg.ProgrammingError)
+    if error.sqlstate == psycopg.errors.QueryCanceled.sqlstate:
+        return rows > 1
+    return error.sqlstate[:2] in ROWS_FAULT
+
+
+def _kind(error: Exception) -> str:
+    return type(error).__name__
 
 
 def _tables(rows: list[tuple[str, Row]]) -> list[str]:
     """The tables of some rows, those of the log in reading order, versions before them."""
     names = {name for name, _ in rows}
-    return sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else -1)
-
-
-def _decoded(row: Row) -> Row:
-    """A row whose values are raw JSON, as COPY wants it: objects and lists stay JSON, the rest is plain."""
-    return {column: _plain(value) for column, value in row.items()}
-
-
-def _plain(value: Any) -> Any:
-    if not isinstance(value, msgspec.Raw):
-        return value
-    raw = bytes(value)
-    if raw[:1] in (b"{", b"["):
-        return raw
-    return msgspec.json.decode(raw)
+    return sorted(names, key=lambda name: (ORDER.index(name) if name in ORDER else -1, name))
 
 
 def _abandoned(entry: OpenDecision, now: datetime) -> Row:
@@ -230,7 +273,7 @@ def _abandoned(entry: OpenDecision, now: datetime) -> Row:
         "episode_id": episode,
         "origin": "traffic",
         "status": "abandoned",
-        "reason": "the gateway process died before the answer ended",
+        "reason": "the gateway process ended before the answer did",
         "latency_ms": max((now - time_of(decision)).total_seconds() * 1000, 0.0),
         "ended_at": now.isoformat(),
     }

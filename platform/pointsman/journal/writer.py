@@ -3,15 +3,23 @@
 One event loop, one writer. `append` writes at once (a few microseconds) and starts a sync unless one
 runs; syncs happen in a thread, each covering all that was appended before it began, so the wait
 overlaps the call to the worker.
+
+After a sync that failed, the kernel may forget what it could not write and call the next sync a
+success. So lines are kept here until they are on disk, and what a failed sync covered is written again,
+to a new segment; rows are known by their ids, so twice is once.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import logging
 import os
+import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from pointsman.errors import StoreError
@@ -20,6 +28,11 @@ from pointsman.journal.folder import new_folder, waiting_bytes
 from pointsman.journal.lines import OpenDecision, Payload, TableRow, encode_line
 
 SEGMENT_BYTES = 64 * 1024 * 1024
+SEGMENT_SECONDS = 86_400.0  # a quiet process must not keep text beyond its retention
+
+Sync = Callable[[int], None]
+
+log = logging.getLogger("pointsman.journal")
 
 
 class Journal:
@@ -29,25 +42,43 @@ class Journal:
     error): a metric that must stay 0.
     """
 
-    def __init__(self, root: Path, *, max_bytes: int, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        max_bytes: int,
+        segment_bytes: int = SEGMENT_BYTES,
+        sync: Sync = os.fdatasync,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.root = root
         self.max_bytes = max_bytes
         self.segment_bytes = segment_bytes
         self.lost = 0
         self.waiting = 0
+        self._sync = sync
+        self._clock = clock
         self._open: dict[str, OpenDecision] = {}
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="journal")
         self._syncing = False
-        self._appended = 0  # lines written so far, by count
+        self._closed = False
+        self._torn = False  # the segment ends in half a line that could not be taken back
+        self._suspect = False  # a sync failed, and what it covered has not been written again
+        self._lines = 0  # lines in files, headers and repeats included
+        self._appended = 0  # lines appended so far, by count
         self._covered = 0  # lines that the newest started sync covers
         self._synced = 0  # lines that are on disk
+        self._unsynced: deque[bytes] = deque()  # lines that may not be, oldest first
         self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._retired: list[int] = []  # full segments' descriptors, closed by the next sync
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder, self._lock = new_folder(root, new_id())
+        _sync_folder(root)
         self._number = 0
         self._descriptor = -1
         self._size = 0
+        self._born = 0.0
+        self._named = False  # the newest segment's name is not on disk yet
         self._next_segment()
 
     def check_room(self) -> None:
@@ -59,24 +90,36 @@ class Journal:
             )
 
     def measure(self) -> int:
-        """Reads from disk how many bytes wait in the whole journal; called once a second."""
+        """Reads from disk how many bytes wait in the whole journal; called once a second, in the event loop."""
         self.waiting = waiting_bytes(self.root)
+        if self._size and self._clock() - self._born >= SEGMENT_SECONDS:
+            self._rotate()
+        if self._suspect and not self._closed:
+            with suppress(StoreError):
+                self._mend()
+                self._start_sync()
         return self.waiting
 
     @property
     def waiting_lines(self) -> int:
         """Lines of this process that are not in Postgres yet."""
-        return max(self._appended - self.folder.cursor().lines, 0)
+        return max(self._lines - self.folder.cursor().lines, 0)
 
     def append(self, rows: Sequence[TableRow], *, opens: OpenDecision | None = None, closes: str | None = None) -> None:
         """Appends one line and starts a sync. Raises `StoreError` when the disk does not take it."""
-        self._write(encode_line(Payload(list(rows), opens, closes)))
+        if self._closed:
+            raise StoreError("the journal is closed")
+        line = encode_line(Payload(list(rows), opens, closes))
+        self._mend()
+        self._write(line)
+        self._appended += 1
+        self._unsynced.append(line)
         if opens:
             self._open[opens[0]] = opens
         if closes:
             self._open.pop(closes, None)
         if self._size >= self.segment_bytes:
-            self._next_segment()
+            self._rotate()
         if not self._syncing:
             self._start_sync()
 
@@ -84,13 +127,18 @@ class Journal:
         """`append` for what comes after the answer, when nobody can be refused: a failure counts as lost."""
         try:
             self.append(rows, closes=closes)
-        except StoreError:
+        except StoreError as error:
             self.lost += len(rows)
+            log.error("%d rows are lost: %s", len(rows), error)
 
     async def synced(self) -> None:
         """Returns once everything appended so far is on disk; raises `StoreError` if it cannot be."""
         if self._synced >= self._appended:
             return
+        if self._closed:
+            raise StoreError("the journal is closed")
+        if not self._syncing:
+            self._mend()
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append((self._appended, waiter))
         if not self._syncing:
@@ -99,38 +147,68 @@ class Journal:
 
     def close(self) -> None:
         """Syncs what is left and lets go of the folder; the shipper takes it from there."""
+        if self._closed:
+            return
+        self._closed = True
         self._executor.shutdown(wait=True)
-        _sync(self._descriptor, self._retired)
+        error: Exception | None = None
+        try:
+            self._mend()
+            _sync_all(self._sync, self._take_retired(), self._descriptor, self.folder.path)
+        except (OSError, StoreError) as failure:
+            error = failure
+            self.lost += len(self._unsynced)
+            log.error("%d lines may not be on disk: %s", len(self._unsynced), error)
+        self._answer_waiters(self._appended, error)
         os.close(self._descriptor)
         self._lock.release()
 
     def _write(self, line: bytes) -> None:
+        """The whole line or none of it."""
+        if self._torn:
+            self._next_segment()
         try:
-            written = os.write(self._descriptor, line)
-            if written != len(line):
-                os.ftruncate(self._descriptor, self._size)
-                raise StoreError("the journal's disk is full")
+            _write_all(self._descriptor, line)
         except OSError as error:
+            try:
+                os.ftruncate(self._descriptor, self._size)
+            except OSError:
+                self._torn = True
             raise StoreError(f"the journal cannot be written: {error.strerror}") from error
         self._size += len(line)
         self.waiting += len(line)
-        self._appended += 1
+        self._lines += 1
 
     def _start_sync(self) -> None:
         """Syncs all that has been written, and wakes those whose lines it covers."""
         loop = asyncio.get_running_loop()
         self._syncing = True
         self._covered = self._appended
-        retired, self._retired = self._retired, []
-        work = loop.run_in_executor(self._executor, _sync, self._descriptor, retired)
+        folder = self.folder.path if self._named else None
+        self._named = False
+        work = loop.run_in_executor(
+            self._executor, _sync_all, self._sync, self._take_retired(), self._descriptor, folder
+        )
         work.add_done_callback(self._after_sync)
 
     def _after_sync(self, work: asyncio.Future[None]) -> None:
+        if self._closed:
+            return  # `close` has synced since, and answered those who waited
         self._syncing = False
         error = work.exception()
         if error is None:
+            for _ in range(self._covered - self._synced):
+                self._unsynced.popleft()
             self._synced = self._covered
-        while self._waiters and self._waiters[0][0] <= self._covered:
+        else:
+            log.error("the journal could not be synced: %s", error)
+            self._suspect = True
+        self._answer_waiters(self._covered, error)
+        if error is None and self._appended > self._covered:
+            self._start_sync()
+
+    def _answer_waiters(self, covered: int, error: BaseException | None) -> None:
+        while self._waiters and self._waiters[0][0] <= covered:
             _, waiter = self._waiters.popleft()
             if waiter.done():
                 continue
@@ -138,30 +216,80 @@ class Journal:
                 waiter.set_result(None)
             else:
                 waiter.set_exception(StoreError(f"the journal cannot be synced: {error}"))
-        if self._appended > self._covered and error is None:
-            self._start_sync()
+
+    def _mend(self) -> None:
+        """After a failed sync: what may not be on disk is written again, to a new segment."""
+        if not self._suspect:
+            return
+        self._next_segment()
+        for old in self._take_retired():
+            os.close(old)
+        for line in self._unsynced:
+            self._write(line)
+        self._suspect = False
+
+    def _rotate(self) -> None:
+        with suppress(StoreError):  # a full disk: the old segment takes what it still can
+            self._next_segment()
 
     def _next_segment(self) -> None:
+        """A new segment, which a reader sees only once it is begun: to a reader, the one before is then complete."""
+        self._number += 1
+        hidden = self.folder.path / f"{self._number:08d}.new"
+        header = encode_line(Payload(open=list(self._open.values()))) if self._open else b""
+        try:
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            descriptor = os.open(hidden, flags, 0o600)
+            try:
+                _write_all(descriptor, header)
+                hidden.rename(self.folder.segment(self._number))
+            except OSError:
+                os.close(descriptor)
+                hidden.unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            raise StoreError(f"the journal cannot begin a segment: {error.strerror}") from error
         if self._descriptor >= 0:
             self._retired.append(self._descriptor)
-        self._number += 1
-        self._size = 0
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        self._descriptor = os.open(self.folder.segment(self._number), flags, 0o600)
-        _sync_folder(self.folder.path)
-        if self._open:
-            self._write(encode_line(Payload(open=list(self._open.values()))))
+        self._descriptor, self._size, self._born = descriptor, len(header), self._clock()
+        self._torn, self._named = False, True
+        self._lines += bool(header)
+
+    def _take_retired(self) -> list[int]:
+        retired, self._retired = self._retired, []
+        return retired
 
 
-def _sync(descriptor: int, retired: list[int]) -> None:
+def _write_all(descriptor: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        written = os.write(descriptor, left)
+        if not written:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        left = left[written:]
+
+
+def _sync_all(sync: Sync, retired: list[int], descriptor: int, folder: Path | None) -> None:
+    """Everything of these on disk, or the first error; full segments are closed in any case."""
+    errors: list[OSError] = []
     for old in retired:
-        os.fdatasync(old)
-        os.close(old)
-    os.fdatasync(descriptor)
+        try:
+            sync(old)
+        except OSError as error:
+            errors.append(error)
+        finally:
+            os.close(old)
+    if errors:
+        raise errors[0]
+    sync(descriptor)
+    if folder is not None:
+        _sync_folder(folder)
 
 
 def _sync_folder(path: Path) -> None:
-    """Makes a new file's name durable."""
+    """Makes new files' names durable."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    os.fsync(descriptor)
-    os.close(descriptor)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

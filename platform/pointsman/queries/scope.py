@@ -46,5 +46,7 @@ def in_time(column: ColumnElement[UUID], since: datetime | None, until: datetime
 def standing(feedback: FromClause = FEEDBACK) -> ColumnElement[bool]:
     """Feedback that holds: no retraction itself, and neither amended nor retracted by a later row."""
     later = FEEDBACK.alias()
-    replaced = exists(select(later.c.id).where(later.c.amends == feedback.c.id))
+    # Only its own project takes a word back: an amendment elsewhere that names this id changes nothing.
+    same_project = later.c.project_id == feedback.c.project_id
+    replaced = exists(select(later.c.id).where(later.c.amends == feedback.c.id, same_project))
     return ~feedback.c.retracted & ~replaced

@@ -13,7 +13,7 @@ from math import log
 from pointsman.sandbox.lexicon import SHAPES, TOPICS_OF
 from pointsman.sandbox.vocabulary import content_words
 
-MAX_CHARS = 6_000
+MAX_CHARS = 3_000
 _WORD_WEIGHT = 0.5
 
 

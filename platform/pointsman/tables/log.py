@@ -234,6 +234,7 @@ class Feedback(SQLModel, table=True):
         Index("ix_feedback_decision_id", "decision_id"),
         Index("ix_feedback_episode_id", "episode_id"),
         Index("ix_feedback_project_id_id", "project_id", "id"),
+        Index("ix_feedback_amends", "amends"),
     )
 
     id: UUID = Field(primary_key=True)

@@ -2,27 +2,25 @@
 
 Until the first content byte a failure is retried or handed to the next worker, within one budget of
 calls and one deadline; role-only and empty events are held back until then. After content nothing is
-retried. Every call, failed or not, leaves a `CallRecord`.
+retried. Every call, failed or not, leaves a `CallRecord`. How a reply is read is in `reading`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from pointsman.errors import UpstreamError
 from pointsman.pool import Endpoint, Worker
 from pointsman.upstream.breaker import Breaker
+from pointsman.upstream.faults import without_secrets
+from pointsman.upstream.reading import Answer, read_stream, read_whole
 from pointsman.upstream.record import CallRecord
-from pointsman.upstream.seen import Seen
-from pointsman.upstream.sse import DONE, EventSplitter, event_data
 from pointsman.upstream.transport import Reply, Transport
 
 COMPLETIONS = "/chat/completions"
-_WORKERS_FAULTS = ("connect", "timeout", "server", "malformed", "auth")
+_WORKERS_FAULTS = ("connect", "timeout", "server", "malformed", "auth", "truncated")
 
 
 @dataclass(frozen=True)
@@ -35,24 +33,6 @@ class Limits:
     attempts: int
     max_retry_after: float
     backoff: float
-
-
-@dataclass
-class Answer:
-    """An answer that has begun. A JSON reply is `body`; a stream is `head`, then `events()`."""
-
-    worker: Worker
-    record: CallRecord
-    body: bytes | None = None
-    head: list[bytes] = field(default_factory=list)
-    source: AsyncIterator[bytes] | None = None
-    reply: Reply | None = None
-    done: bool = False
-
-    def close(self) -> None:
-        """Ends the call upstream, if it still runs."""
-        if self.reply is not None:
-            self.reply.close()
 
 
 class Attempts:
@@ -79,15 +59,13 @@ class Attempts:
         *,
         stream: bool,
         deadline: float,
-        tokens: int = 0,
     ) -> Answer:
-        """The first answer; `records` gets a record per call. Raises the last `UpstreamError`.
+        """The first answer; `records` gets a record per call. Raises the `UpstreamError` that says most.
 
-        `deadline` is in the loop's time. `tokens` is the prompt's size: after a worker said that it
-        does not fit, only larger windows are tried.
+        `deadline` is in the loop's time.
         """
-        queue = list(candidates)
-        error: UpstreamError | None = None
+        queue = self._at_hand(candidates)
+        faults: list[UpstreamError] = []
         while queue and len(records) < limits.attempts:
             worker = queue[0]
             record = CallRecord.begin(worker, self._choose_endpoint(worker), len(records) + 1)
@@ -96,28 +74,53 @@ class Attempts:
             try:
                 answer = await self._call(worker, record, body_for(worker), limits, stream=stream, deadline=deadline)
             except UpstreamError as fault:
-                error = fault
+                faults.append(fault)
                 record.fail(fault)
-                self._note_failure(worker, fault)
+                if not _hurried(record, fault, limits, deadline):
+                    self.note_failure(worker.name, fault)
                 queue, wait = self._next(queue, fault, limits, deadline, len(records))
-                if wait:
+                if wait and len(records) < limits.attempts:
                     await asyncio.sleep(wait)
             except asyncio.CancelledError:
                 record.cancelled()
                 raise
             else:
-                self.breaker.succeeded(worker.name)
+                if answer.body is None:
+                    self.breaker.answered(worker.name)
+                else:
+                    self.breaker.succeeded(worker.name)
                 return answer
-        assert error is not None, "there is always one candidate"
-        raise error
+        raise self._most_telling(faults, candidates)
 
-    def _note_failure(self, worker: Worker, fault: UpstreamError) -> None:
+    def note_failure(self, worker: str, fault: UpstreamError) -> None:
+        """Tells the breaker of a fault, if it is the worker's."""
         if fault.fault in _WORKERS_FAULTS:
-            self.breaker.failed(worker.name)
+            self.breaker.failed(worker)
         elif fault.fault == "rate_limited" and fault.retry_after:
-            self.breaker.cool_down(worker.name, fault.retry_after)
+            self.breaker.cool_down(worker, fault.retry_after)
         elif fault.fault == "rate_limited":
-            self.breaker.failed(worker.name)
+            self.breaker.failed(worker)
+
+    def _at_hand(self, candidates: Sequence[Worker]) -> list[Worker]:
+        """The candidates; without a first one that fell ill between the decision and now, if others are well."""
+        if len(candidates) > 1 and not self.breaker.healthy(candidates[0].name):
+            others = [worker for worker in candidates[1:] if self.breaker.healthy(worker.name)]
+            return others or list(candidates)
+        return list(candidates)
+
+    def _most_telling(self, faults: Sequence[UpstreamError], candidates: Sequence[Worker]) -> UpstreamError:
+        """The last fault; but that a substitute was busy or too small does not hide why it was asked."""
+        assert faults, "there is always one candidate and one attempt"
+        last = faults[-1]
+        if last.fault not in ("rate_limited", "context_exceeded"):
+            return last
+        other = next((fault for fault in reversed(faults) if fault.fault != last.fault), None)
+        if other is not None:
+            return other
+        if last.fault == "rate_limited":
+            left = [self.breaker.seconds_left(worker.name) for worker in candidates]
+            last.retry_after = min((seconds for seconds in left if seconds > 0), default=last.retry_after)
+        return last
 
     def _next(
         self, queue: list[Worker], fault: UpstreamError, limits: Limits, deadline: float, calls: int
@@ -147,64 +150,38 @@ class Attempts:
         loop = asyncio.get_running_loop()
         first = min(deadline, loop.time() + limits.first_token)
         endpoint = record.endpoint
+        headers = self._headers(worker, endpoint)
         reply: Reply | None = None
         try:
             # A JSON reply is its own first token: only the deadline of the request bounds it.
             async with asyncio.timeout_at(first if stream else deadline):
-                reply = await self.transport.post(
-                    endpoint.base_url + COMPLETIONS, self._headers(worker, endpoint), body, limits.connect
-                )
+                reply = await self.transport.post(endpoint.base_url + COMPLETIONS, headers, body, limits.connect)
                 record.http_status = 200
-                if not stream:
-                    answer = Answer(worker, record, body=await reply.read())
-                    assert answer.body is not None
-                    record.seen.whole(answer.body)
-                    record.finish()
-                    return answer
-                answer = Answer(worker, record, reply=reply)
-                answer.source = _read_events(reply, record.seen, answer)
-                await _read_head(answer, record)
-                return answer
+                return await (read_stream if stream else read_whole)(worker, record, reply)
         except TimeoutError as error:
             _close(reply)
-            which: Literal["total", "first token"] = "total" if loop.time() >= deadline else "first token"
+            which = "total" if loop.time() >= deadline else "first token"
             raise UpstreamError("timeout", f"no answer within the {which} limit") from error
-        except (UpstreamError, asyncio.CancelledError):
+        except UpstreamError as fault:
+            _close(reply)
+            if fault.body:
+                fault.body = without_secrets(fault.body, _keys(headers))
+            raise
+        except asyncio.CancelledError:
             _close(reply)
             raise
 
 
-async def _read_head(answer: Answer, record: CallRecord) -> None:
-    """Holds events back until one has something to show."""
-    assert answer.source is not None
-    async for event in answer.source:
-        answer.head.append(event)
-        if record.shown:
-            record.first_token()
-            return
-    raise UpstreamError("malformed", "the stream ended without content")
+def _hurried(record: CallRecord, fault: UpstreamError, limits: Limits, deadline: float) -> bool:
+    """Whether the client's own deadline ended a call that had not had its time: no word about the worker."""
+    due = asyncio.get_running_loop().time() >= deadline
+    return fault.fault == "timeout" and due and (record.latency_ms or 0.0) < limits.first_token * 1000
 
 
-async def _read_events(reply: Reply, seen: Seen, answer: Answer) -> AsyncIterator[bytes]:
-    """Events as they came; the reading beside them goes into `seen`. `[DONE]` is not passed on, only noted."""
-    splitter = EventSplitter()
-    async with aclosing(_chunks(reply)) as chunks:
-        async for chunk in chunks:
-            for event in splitter.feed(chunk) if chunk is not None else splitter.finish():
-                data = event_data(event)
-                if data == DONE:
-                    answer.done = True
-                    continue
-                if data:
-                    answer.record.shown |= seen.event(data)
-                yield event
-
-
-async def _chunks(reply: Reply) -> AsyncGenerator[bytes | None, None]:
-    """The chunks of a reply, then None for its end."""
-    async for chunk in reply.chunks():
-        yield chunk
-    yield None
+def _keys(headers: Mapping[str, str]) -> list[str]:
+    """The secrets that a worker's headers carry: a provider may quote them in its error."""
+    values = [value.removeprefix("Bearer ") for name, value in headers.items() if name != "content-type"]
+    return [value for value in values if len(value) >= 4]
 
 
 def _close(reply: Reply | None) -> None:

@@ -39,7 +39,15 @@ class Breaker:
         if state is not None and state.open_until:
             state.probing_until = self._clock() + self._open_seconds
 
+    def answered(self, worker: str) -> None:
+        """Content has begun to come: half-open closes, but the next failure in a row opens again."""
+        state = self._states.get(worker)
+        if state is not None and state.open_until and self._clock() >= state.open_until:
+            state.failures = self._failures - 1
+            state.open_until = state.probing_until = 0.0
+
     def succeeded(self, worker: str) -> None:
+        """An answer came to its end."""
         self._states.pop(worker, None)
 
     def failed(self, worker: str) -> None:

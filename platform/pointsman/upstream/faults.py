@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterable
 from typing import Any
-
-import msgspec
 
 from pointsman.errors import UpstreamError, UpstreamFault
 
@@ -20,6 +20,7 @@ _CONTEXT = re.compile(
 # Only the shape of a secret matters here: error texts of providers have quoted keys before.
 _SECRET = re.compile(r"(?i)\b(?:sk|pk|pm|gsk|xai|key)[-_][A-Za-z0-9_\-]{8,}|\bAIza[\w-]{20,}|Bearer\s+\S+")
 MAX_TEXT = 2_000
+REMOVED = "[key removed]"
 
 
 def from_status(status: int, body: str, retry_after: float | None) -> UpstreamError:
@@ -43,11 +44,11 @@ def from_status(status: int, body: str, retry_after: float | None) -> UpstreamEr
 
 def from_error_object(error: Any) -> UpstreamError:
     """The fault in an `{"error": …}` that came with status 200 or as an event of a stream."""
-    text = error if isinstance(error, str) else msgspec.json.encode(error).decode()
+    text = error if isinstance(error, str) else json.dumps(error, default=str)
     code = error.get("code") if isinstance(error, dict) else None
     kind = str(error.get("type") or "") if isinstance(error, dict) else ""
-    if isinstance(code, int) and 400 <= code < 600:
-        return from_status(code, text, None)
+    if (status := _status(code)) is not None:
+        return from_status(status, text, None)
     fault: UpstreamFault = "server"
     if _CONTEXT.search(text):
         fault = "context_exceeded"
@@ -56,6 +57,15 @@ def from_error_object(error: Any) -> UpstreamError:
     return UpstreamError(fault, "error in the reply", body=without_secrets(text)[:MAX_TEXT])
 
 
-def without_secrets(text: str) -> str:
-    """`text` with everything that looks like a key blacked out."""
-    return _SECRET.sub("[key removed]", text)
+def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
+    """`text` with everything that looks like a key blacked out, and `secrets` whatever they look like."""
+    for secret in secrets:
+        text = text.replace(secret, REMOVED)
+    return _SECRET.sub(REMOVED, text)
+
+
+def _status(code: Any) -> int | None:
+    """An HTTP status that stands in an error's `code`, as a number or as its digits."""
+    if isinstance(code, str) and code.isdecimal() and len(code) == 3:
+        code = int(code)
+    return code if isinstance(code, int) and 400 <= code < 600 else None

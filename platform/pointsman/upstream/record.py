@@ -60,12 +60,17 @@ class CallRecord:
     def cancelled(self) -> None:
         self.finish("cancelled")
 
-    def settle_usage(self, request_bytes: int) -> Usage | None:
+    def settle_usage(self, prompt_tokens: int) -> Usage | None:
         """The tokens used: the provider's count, else an estimate where anything was generated."""
         self.usage = self.seen.usage
         if self.usage is None and (self.status == "ok" or self.seen.has_content):
-            self.usage = Usage.estimate(request_bytes, self.seen.chars)
+            self.usage = Usage.estimate(prompt_tokens, self.seen.chars)
         return self.usage
+
+    @property
+    def ending(self) -> str | None:
+        """What is unusual about how a complete answer ended."""
+        return None if self.seen.finish_reason else "no finish_reason"
 
     @property
     def cost(self) -> Decimal | None:

@@ -13,6 +13,7 @@ from pointsman.errors import UpstreamError
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 DONE = b"[DONE]"
 _END = re.compile(rb"\r\n\r\n|\n\n|\r\r|\n\r\n|\r\n\n")
+_LONGEST_END = 4
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -21,6 +22,7 @@ class EventSplitter:
 
     def __init__(self) -> None:
         self._rest = b""
+        self._searched = 0  # how much of the rest is known to end no event
         self._first = True
 
     def feed(self, chunk: bytes) -> list[bytes]:
@@ -33,16 +35,17 @@ class EventSplitter:
             data = data.removeprefix(_BOM)
             self._first = False
         if data.endswith(b"\n\n") and data.find(b"\n\n") == len(data) - 2 and b"\r" not in data:
-            self._rest = b""
+            self._rest, self._searched = b"", 0
             return [data]  # the usual case: one chunk, one event
         events: list[bytes] = []
         start = 0
         # A chunk that ends in CR may be followed by LF of the same line end.
         end = len(data) - 1 if data.endswith(b"\r") else len(data)
-        for match in _END.finditer(data, 0, end):
+        for match in _END.finditer(data, self._searched, end):
             events.append(data[start : match.end()])
             start = match.end()
         self._rest = data[start:]
+        self._searched = max(len(self._rest) - _LONGEST_END, 0)
         if len(self._rest) > MAX_EVENT_BYTES:
             raise UpstreamError("malformed", f"an event is larger than {MAX_EVENT_BYTES} bytes")
         return events

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Protocol
 
 import aiohttp
@@ -21,7 +21,7 @@ class Reply(Protocol):
 
     async def read(self) -> bytes: ...
 
-    def chunks(self) -> AsyncIterator[bytes]: ...
+    def chunks(self) -> AsyncGenerator[bytes, None]: ...
 
     def close(self) -> None: ...
 
@@ -42,13 +42,13 @@ class AiohttpReply:
         """The whole body; the connection goes back to the pool."""
         return await _read(self, MAX_REPLY_BYTES)
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
         """The body as it arrives, cut anywhere."""
         content = self._response.content
         try:
             while data := await content.readany():
                 yield data
-        except (aiohttp.ClientError, ConnectionError) as error:
+        except (aiohttp.ClientError, OSError, ValueError) as error:
             raise _lost(error) from error
         self._response.release()
 
@@ -80,7 +80,7 @@ class AiohttpTransport:
             response = await self._session.post(url, data=body, headers=headers, timeout=limit, allow_redirects=False)
         except aiohttp.ServerTimeoutError as error:
             raise UpstreamError("timeout", "the connection could not be made in time") from error
-        except (aiohttp.ClientError, ConnectionError) as error:
+        except (aiohttp.ClientError, OSError, ValueError) as error:
             raise UpstreamError("connect", f"no connection: {type(error).__name__}") from error
         if response.status == 200:
             return AiohttpReply(response)
@@ -97,7 +97,7 @@ async def _refused(response: aiohttp.ClientResponse) -> UpstreamError:
         async with asyncio.timeout(2):
             while len(body) < MAX_ERROR_BYTES and (data := await response.content.readany()):
                 body += data
-    except (aiohttp.ClientError, ConnectionError, TimeoutError):
+    except (aiohttp.ClientError, OSError, ValueError):
         pass  # the status says enough
     response.close()
     wait = parse_retry_after(response.headers.get("retry-after"))

@@ -31,8 +31,8 @@ class Usage(msgspec.Struct, frozen=True):
         return cls(given, answered, min(cached, given), min(reasoning, answered))
 
     @classmethod
-    def estimate(cls, input_bytes: int, output_chars: int) -> Usage:
-        return cls(input_bytes // CHARS_PER_TOKEN, -(-output_chars // CHARS_PER_TOKEN), estimated=True)
+    def estimate(cls, input_tokens: int, output_chars: int) -> Usage:
+        return cls(input_tokens, -(-output_chars // CHARS_PER_TOKEN), estimated=True)
 
 
 def _detail(value: dict[str, Any], group: str, name: str) -> Any:

@@ -1,6 +1,6 @@
 """A regular expression over the final answer, which cannot hang.
 
-Python's engine backtracks, so both sides are bounded: the answer is cut to 256 characters, and a pattern
+Python's engine backtracks, so both sides are bounded: the answer is cut to 200 characters, and a pattern
 may hold at most three repetitions that give back characters (possessive ones, `\\d++`, are free), none of
 them around a group that itself repeats or alternates. That bounds the work at some 10^8 small steps.
 Options: `pattern`, `full` (true: all of the answer must match), `case` (true: letters' case counts).
@@ -16,7 +16,7 @@ from pointsman.errors import UserError
 from pointsman.verifiers import spec as read
 from pointsman.verifiers.extract import final_answer
 
-MAX_ANSWER = 256
+MAX_ANSWER = 200
 MAX_PATTERN = 400
 MAX_REPEATS = 3
 MAX_BRANCHES = 8

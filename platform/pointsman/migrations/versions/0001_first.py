@@ -190,6 +190,7 @@ def upgrade() -> None:
     )
     op.create_index("ix_feedback_decision_id", "feedback", ["decision_id"], unique=False)
     op.create_index("ix_feedback_episode_id", "feedback", ["episode_id"], unique=False)
+    op.create_index("ix_feedback_amends", "feedback", ["amends"], unique=False)
     op.create_index("ix_feedback_project_id_id", "feedback", ["project_id", "id"], unique=False)
     op.create_table(
         "outcome",
@@ -362,6 +363,7 @@ def downgrade() -> None:
     op.drop_index("ix_outcome_project_id_id", table_name="outcome")
     op.drop_index("ix_outcome_decision_id", table_name="outcome")
     op.drop_table("outcome")
+    op.drop_index("ix_feedback_amends", table_name="feedback")
     op.drop_index("ix_feedback_project_id_id", table_name="feedback")
     op.drop_index("ix_feedback_episode_id", table_name="feedback")
     op.drop_index("ix_feedback_decision_id", table_name="feedback")

@@ -39,7 +39,7 @@ _RULES: Mapping[str, tuple[Rule, ...]] = {
     "stories": stories.RULES,
 }
 
-MAX_CHARS = 8_000
+MAX_CHARS = 4_000
 
 
 def solve(prompt: str) -> Solved | None:

@@ -32,8 +32,14 @@ class Rule:
     solve: Callable[[re.Match[str]], Answer]
 
 
+MAX_RUN = 60
+_RUN = re.compile(r"(\\d|\\w|\[a-z\])\+")
+
+
 def rule(pattern: str, solve: Callable[[re.Match[str]], Answer]) -> Rule:
-    return Rule(re.compile(pattern, re.DOTALL), solve)
+    """A rule whose runs of digits and letters are bounded, so that searching a long text stays linear."""
+    bounded = _RUN.sub(rf"\1{{1,{MAX_RUN}}}", pattern)
+    return Rule(re.compile(bounded, re.DOTALL), solve)
 
 
 def plain(value: float) -> str:

@@ -1,0 +1,67 @@
+# Two commands matter: `make up` and `make test`. Each makes .venv and installs what it needs.
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip --disable-pip-version-check
+# chromium: the browser tests. The others: code verifiers and the jobs' brokers.
+PACKAGES := bubblewrap chromium redis-server rabbitmq-server
+TORCH := torch==2.13.0
+
+.DEFAULT_GOAL := help
+.PHONY: help install system up test lint bench browser clean docs
+
+help: ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+
+up: $(VENV)/.up ## start everything on this machine and say how to use it; Ctrl-C stops it
+	@$(BIN)/pointsman up
+
+test: $(VENV)/.test browser ## the whole test suite; it starts what it needs
+	@$(BIN)/python -m pytest -q --durations=10 $(ARGS)
+	@echo "Not run here: nothing is skipped; benchmarks (make bench) and anything that needs a GPU or a real provider's key."
+
+lint: $(VENV)/.test ## ruff, mypy --strict, the contracts between rooms, the compiled template
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m harness.optimise.compile --check
+
+bench: $(VENV)/.test ## the quick version of every benchmark
+	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file --quick || exit 1; done
+
+docs: $(VENV)/.test ## write docs/configuration.md anew from the code
+	@head -n 5 docs/configuration.md > docs/configuration.new && $(BIN)/pointsman check --keys --markdown \
+	  >> docs/configuration.new && mv docs/configuration.new docs/configuration.md
+
+install: system $(VENV)/.all ## everything: all extras, and as root Debian's packages
+
+system: ## as root: Debian's packages that some tests and jobs need
+	@if [ "$$(id -u)" = 0 ]; then apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(PACKAGES); \
+	else echo "not root: install $(PACKAGES) yourself"; fi
+
+# Only a missing browser is installed; where that is not allowed the browser tests fail and name the package.
+browser:
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } || true
+
+clean: ## remove the virtual environment and caches; data in .pointsman stays
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+$(BIN)/python:
+	@python3 -m venv $(VENV) >/dev/null 2>&1 || { rm -rf $(VENV); \
+	  if [ "$$(id -u)" = 0 ]; then apt-get update -qq && apt-get install -y -qq python3-venv; fi; python3 -m venv $(VENV); }
+
+$(VENV)/.up: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install -q -c constraints.txt -e '.[embedded,dashboard]'
+	@touch $@
+
+$(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install -q -c constraints.txt -e '.[dev]'
+	@touch $@ $(VENV)/.up
+
+# torch first and pinned: an unpinned one brings a CUDA build of several gigabytes.
+$(VENV)/.all: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install -q '$(TORCH)'
+	$(PIP) install -q -c constraints.txt -e '.[embedded,optimize,distill,dashboard,dev]'
+	@touch $@ $(VENV)/.test $(VENV)/.up

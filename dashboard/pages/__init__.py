@@ -1,1 +1,0 @@
-"""One module per page; each has a `page()` that `dashboard.app` puts in the navigation."""
