@@ -11,13 +11,13 @@ from pointsman.errors import RequestError
 BODY_SECONDS = 15.0
 
 
-async def read_body(receive: Receive, headers: Headers, limit: int) -> bytes | None:
+async def read_body(receive: Receive, headers: Headers, limit: int, *, seconds: float = BODY_SECONDS) -> bytes | None:
     """The whole body; None where the client left first. Raises 413 or 408."""
     length = header(headers, b"content-length")
     if length is not None and length.isdigit() and int(length) > limit:
         raise _too_large(limit)
     try:
-        async with asyncio.timeout(BODY_SECONDS):
+        async with asyncio.timeout(seconds):
             return await _read_parts(receive, limit)
     except TimeoutError:
         raise RequestError("the body did not arrive in time", status=408, code="body_timeout") from None

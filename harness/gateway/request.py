@@ -16,6 +16,7 @@ from pointsman.upstream.usage import CHARS_PER_TOKEN
 
 Fields = dict[str, msgspec.Raw]
 
+_PROMPT = ("messages", "tools", "functions", "response_format")
 IMAGE_TOKENS = 1_000
 """What an image is taken to cost; its bytes say nothing of that."""
 
@@ -71,7 +72,7 @@ def parse_chat(body: bytes, headers: list[tuple[bytes, bytes]]) -> ChatRequest:
         tools=_has_tools(fields),
         json_schema=_has_schema(fields),
         logprobs=_decoded(fields, "logprobs") is True,
-        prompt_tokens=(len(body) - conversation.media_bytes) // CHARS_PER_TOKEN + conversation.images * IMAGE_TOKENS,
+        prompt_tokens=_prompt_tokens(fields, conversation),
         output_tokens=_output_tokens(fields),
         size=len(body),
     )
@@ -153,6 +154,13 @@ def _has_tools(fields: Fields) -> bool:
 def _has_schema(fields: Fields) -> bool:
     raw = fields.get("response_format")
     return raw is not None and b"json_schema" in bytes(raw)
+
+
+def _prompt_tokens(fields: Fields, conversation: Conversation) -> int:
+    """An estimate from the bytes of what a worker reads, images apart."""
+    size = sum(memoryview(fields[name]).nbytes for name in _PROMPT if name in fields)
+    text = max(size - conversation.media_bytes, 0)
+    return text // CHARS_PER_TOKEN + conversation.images * IMAGE_TOKENS
 
 
 def _output_tokens(fields: Fields) -> int:

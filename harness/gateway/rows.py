@@ -44,7 +44,7 @@ def request_row(
     if request is not None and redactor is not None:
         ask, hints = request.conversation.ask, request.hints
         row |= {
-            "model": redactor.text(request.model),
+            "model": request.model,
             "stream": request.stream,
             "text": redactor.text(ask) if body is not None else None,
             "text_hash": text_hash(ask),

@@ -34,6 +34,7 @@ SHIPPER = "pointsman.journal.process"
 PID_FILE = "serve.pid"
 RESTART_PAUSE = 0.2
 LONGEST_PAUSE = 5.0
+STEADY_SECONDS = 3.0
 LATE_SECONDS = 1.0
 PORT_SECONDS = 2.0
 
@@ -73,9 +74,11 @@ class Child:
         code = self.process.poll()
         if code is None:
             return
-        self.pause = RESTART_PAUSE if now - self.started > 10 else min(self.pause * 2, LONGEST_PAUSE)
+        if now - self.started > STEADY_SECONDS:
+            self.pause = RESTART_PAUSE
         log.error("%s ended with %s; it starts again in %.1f s", self.name, code, self.pause)
         self.process, self.not_before = None, now + self.pause
+        self.pause = min(self.pause * 2, LONGEST_PAUSE)
 
     def signal(self, number: int) -> None:
         if self.process is not None and self.process.poll() is None:
@@ -114,7 +117,6 @@ class Supervisor:
             Child(f"gateway {n + 1}", [sys.executable, "-m", GATEWAY, "--fd", str(descriptor)], (descriptor,))
             for n in range(self.config.gateway.workers)
         ]
-        self._take_signals()
         children = [self.shipper, *self.gateways]
         while not self.stopping.wait(0.1):
             for child in children:
@@ -128,9 +130,13 @@ class Supervisor:
         self.shipper.signal(signal.SIGTERM)
         self.shipper.wait(10)
 
-    def _take_signals(self) -> None:
+    def take_signals(self) -> None:
+        """From here on a signal stops us in order: what has been started is ended, in its turn."""
+
         def stop(number: int, frame: FrameType | None) -> None:
             if self.stopping.is_set():
+                if not self.gateways:
+                    raise KeyboardInterrupt
                 for child in [*self.gateways, self.shipper]:
                     child.signal(signal.SIGKILL)
             self.stopping.set()
@@ -151,6 +157,7 @@ def serve(settings: Settings, *, workers: int | None = None) -> None:
         config = config.model_copy(update={"gateway": config.gateway.model_copy(update={"workers": workers})})
     settings.home.mkdir(parents=True, exist_ok=True)
     supervisor = Supervisor(settings, config)
+    supervisor.take_signals()
     with ExitStack() as stack:
         listener = stack.enter_context(listen(config.gateway.host, config.gateway.port or settings.port))
         try:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from harness.gateway.responses import Send, error_event, from_upstream, send_events
 from harness.gateway.usage import usage_event, with_null_usage, with_orchestration
 from pointsman.errors import UpstreamError
+from pointsman.upstream.attempts import is_due
 from pointsman.upstream.reading import Answer, Event
 from pointsman.upstream.sse import event_data
 
@@ -73,7 +74,7 @@ async def _relay(exchange: Exchange, answer: Answer, send: Send) -> None:
                     due = now
                     limit.reschedule(min(deadline, due + gap))
     except TimeoutError as error:
-        if loop.time() >= deadline:
+        if is_due(deadline):
             raise UpstreamError("timeout", TOTAL) from error
         if sending:
             raise _SlowClient from error

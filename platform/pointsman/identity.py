@@ -7,7 +7,6 @@ file (mode 0600, hashes only), so that it can start while Postgres is away.
 
 from __future__ import annotations
 
-import logging
 import os
 import secrets
 from collections.abc import Sequence
@@ -29,8 +28,6 @@ DEFAULT_PROJECT = "default"
 DEFAULT_PROJECT_ID = content_id("project", DEFAULT_PROJECT)
 ADMIN_KEY_FILE = "admin.key"
 DIRECTORY_FILE = "directory.json"
-
-log = logging.getLogger("pointsman.identity")
 
 _projects = Project.__table__  # type: ignore[attr-defined]
 _keys = ApiKey.__table__  # type: ignore[attr-defined]
@@ -56,11 +53,7 @@ class Directory(msgspec.Struct, frozen=True):
         return self.keys.get(hash_key(key))
 
     def save(self, home: Path) -> None:
-        """Keeps it for a start while Postgres is away. A disk that does not take it is only noted."""
-        try:
-            write_private(home / DIRECTORY_FILE, msgspec.json.encode(self))
-        except OSError as error:
-            log.warning("the directory of keys could not be saved: %s", error.strerror)
+        write_private(home / DIRECTORY_FILE, msgspec.json.encode(self))
 
     @classmethod
     def saved(cls, home: Path) -> Directory | None:

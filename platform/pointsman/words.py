@@ -26,6 +26,8 @@ ParseStatus = Literal[
     "empty",  # there was no text
     "not_parsed",  # this router has no reply to parse (rule, default)
 ]
+BudgetPeriod = Literal["day", "month", "total"]
+IdempotencyState = Literal["running", "done"]
 Scope = Literal["serve", "feedback", "jobs", "admin"]
 
 

@@ -124,13 +124,6 @@ def test_the_directory_is_saved_privately_and_without_a_key(empty_engine: Engine
         assert Directory.saved(tmp_path) is None
 
 
-def test_a_directory_that_cannot_be_saved_is_said_and_no_more(
-    empty_engine: Engine, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    read_directory(empty_engine).save(tmp_path / "absent")
-    assert "the directory of keys could not be saved: No such file or directory" in caplog.text
-
-
 def test_a_private_file_is_never_readable_by_others(tmp_path: Path) -> None:
     file = tmp_path / "f"
     file.write_bytes(b"old")

@@ -111,7 +111,8 @@ def test_expired_are_those_whose_every_row_is_older(rolled_back: Connection) -> 
     ensure_partitions(rolled_back, datetime(2025, 1, 5, tzinfo=UTC))
     rolled_back.execute(
         text(
-            "CREATE TABLE decision_by_hand PARTITION OF decision FOR VALUES FROM ('f0000000-0000-0000-0000-000000000000') TO ('f1000000-0000-0000-0000-000000000000')"
+            "CREATE TABLE decision_by_hand PARTITION OF decision FOR VALUES "
+            "FROM ('f0000000-0000-0000-0000-000000000000') TO ('f1000000-0000-0000-0000-000000000000')"
         )
     )
     mine = {f"{table}_2025_{month}" for table in PARTITIONED for month in ("01", "02", "03")}
@@ -162,4 +163,4 @@ def test_housekeeping_gives_way_to_a_long_read(
         with engine.begin() as connection, pytest.raises(Exception, match="lock timeout"):
             connection.execute(text("SELECT set_config('lock_timeout', '50ms', true)"))
             ensure_partitions(connection, datetime(2040, 1, 1, tzinfo=UTC))
-    keep_house(engine, rows, tmp_path, datetime.now(UTC), 90)
+    keep_house(engine, rows, tmp_path, datetime.now(UTC), 90, drained=True)

@@ -40,10 +40,28 @@ def test_unknown_fields_and_numbers_reach_the_worker_byte_for_byte(gateway, upst
 
 
 def test_null_for_every_optional_field(gateway, upstream):
-    names = (
-        "tools tool_choice functions response_format stream stream_options metadata stop seed n logprobs top_logprobs "
-        "max_tokens max_completion_tokens temperature top_p user store parallel_tool_calls logit_bias"
-    ).split()
+    names = [
+        "tools",
+        "tool_choice",
+        "functions",
+        "response_format",
+        "stream",
+        "stream_options",
+        "metadata",
+        "stop",
+        "seed",
+        "n",
+        "logprobs",
+        "top_logprobs",
+        "max_tokens",
+        "max_completion_tokens",
+        "temperature",
+        "top_p",
+        "user",
+        "store",
+        "parallel_tool_calls",
+        "logit_bias",
+    ]
     answer = gateway.chat("x", **dict.fromkeys(names))
     assert answer.status_code == 200, answer.text
     sent = upstream.calls[0].json

@@ -59,7 +59,7 @@ def test_unknown_fields_and_late_empty_reasoning_pass(gateway, upstream, fake):
     chunks = [
         fake.event(fake.delta(content="a", reasoning_items=[{"x": 1}], foo="bar")),
         fake.event(fake.delta(reasoning_content="", content="b")),
-        b'event: message\nid: 7\ndata: {"choices":[{"index":1,"delta":{"content":"other"},"finish_reason":"stop"}]}\n\n',
+        b'event: message\nid: 7\ndata: {"choices":[{"index":1,"delta":{"content":"c"},"finish_reason":"stop"}]}\n\n',
         fake.event(fake.delta(finish="stop")),
     ]
     upstream.script("m-alpha", fake.stream([*chunks, fake.DONE]))

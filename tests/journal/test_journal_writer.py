@@ -226,7 +226,7 @@ async def test_a_failed_sync_refuses_its_waiters_and_its_lines_are_written_again
     waiter = asyncio.ensure_future(journal.synced())
     await asyncio.sleep(0)
     disk.go.set()
-    with pytest.raises(StoreError, match="cannot be synced: .*input/output error"):
+    with pytest.raises(StoreError, match=r"cannot be synced: .*input/output error"):
         await waiter
     # Someone whose call took longer asks only now: the kernel may say yes to lines it has thrown away.
     await journal.synced()

@@ -136,10 +136,12 @@ class Upstream:
         work = asyncio.ensure_future(behaviour(call))
         watch = asyncio.ensure_future(reader.read(1))
         await asyncio.wait({work, watch}, return_when=asyncio.FIRST_COMPLETED)
-        if not work.done() and watch.result() == b"":
+        if not work.done() and (watch.exception() or watch.result() == b""):
             call.left = time.monotonic()
             work.cancel()
         await asyncio.wait({work})
+        if not work.cancelled() and isinstance(work.exception(), ConnectionError):
+            call.left = time.monotonic()  # noticed by writing
         if writer.is_closing():
             watch.cancel()
             return None
@@ -209,9 +211,7 @@ def text(content: str) -> Behaviour:
     return behave
 
 
-def reply(
-    content: Any, status: int = 200, headers: dict[str, str] | None = None, *, after: float = 0.0
-) -> Behaviour:
+def reply(content: Any, status: int = 200, headers: dict[str, str] | None = None, *, after: float = 0.0) -> Behaviour:
     """A JSON answer (`bytes` as they are)."""
     body = content if isinstance(content, bytes) else json.dumps(content).encode()
 

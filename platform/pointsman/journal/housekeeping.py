@@ -17,7 +17,7 @@ from pointsman.ids import lowest_id
 from pointsman.journal.folder import sweep_hidden
 from pointsman.journal.rejected import expire
 
-UNJOINED_FOR = timedelta(hours=1)
+UNJOINED_FOR = timedelta(days=1)  # longer than any journal should wait: its decision may be in another machine's
 LOCK_WAIT = "5s"
 
 log = logging.getLogger("pointsman.shipper")
@@ -106,8 +106,13 @@ def drop_expired(engine: Engine, connection: psycopg.Connection[Any], now: datet
     return names
 
 
-def keep_house(engine: Engine, connection: psycopg.Connection[Any], root: Path, now: datetime, days: int) -> None:
-    """All of it. One that fails for now does not keep the others from their turn."""
+def keep_house(
+    engine: Engine, connection: psycopg.Connection[Any], root: Path, now: datetime, days: int, *, drained: bool
+) -> None:
+    """All of it. What is in use does not keep the others from their turn.
+
+    Only where the journal is `drained` is feedback swept: after an outage its decision may still be in there.
+    """
     sweep_hidden(root, now.timestamp())
     expire(root, now - timedelta(days=days))
     try:
@@ -116,7 +121,8 @@ def keep_house(engine: Engine, connection: psycopg.Connection[Any], root: Path, 
         if not isinstance(error.orig, psycopg.errors.LockNotAvailable):
             raise
         log.info("partitions are in use; they are made later")
-    sweep_feedback(connection, now)
+    if drained:
+        sweep_feedback(connection, now)
     try:
         drop_expired(engine, connection, now, days)
     except psycopg.errors.LockNotAvailable:

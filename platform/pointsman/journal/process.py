@@ -85,7 +85,8 @@ class Loop:
             join_feedback(self._shipper.connection())
             self._joined_at = shipped
         if now >= self._next_house:
-            keep_house(self._engine, self._shipper.connection(), self._root, datetime.now(UTC), self._retention)
+            connection, moment = self._shipper.connection(), datetime.now(UTC)
+            keep_house(self._engine, connection, self._root, moment, self._retention, drained=not moved)
             self._next_house = now + HOUSEKEEPING_EVERY
         return moved
 

@@ -20,6 +20,7 @@ from pointsman.upstream.record import CallRecord
 from pointsman.upstream.transport import Reply, Transport
 
 COMPLETIONS = "/chat/completions"
+TICK_SECONDS = 0.01
 _WORKERS_FAULTS = ("connect", "timeout", "server", "malformed", "auth", "truncated")
 
 
@@ -147,8 +148,7 @@ class Attempts:
     async def _call(
         self, worker: Worker, record: CallRecord, body: bytes, limits: Limits, *, stream: bool, deadline: float
     ) -> Answer:
-        loop = asyncio.get_running_loop()
-        first = min(deadline, loop.time() + limits.first_token)
+        first = min(deadline, asyncio.get_running_loop().time() + limits.first_token)
         endpoint = record.endpoint
         headers = self._headers(worker, endpoint)
         reply: Reply | None = None
@@ -160,7 +160,7 @@ class Attempts:
                 return await (read_stream if stream else read_whole)(worker, record, reply)
         except TimeoutError as error:
             _close(reply)
-            which = "total" if loop.time() >= deadline else "first token"
+            which = "total" if is_due(deadline) else "first token"
             raise UpstreamError("timeout", f"no answer within the {which} limit") from error
         except UpstreamError as fault:
             _close(reply)
@@ -172,10 +172,14 @@ class Attempts:
             raise
 
 
+def is_due(deadline: float) -> bool:
+    """Whether a deadline has passed, by the clock of the running loop, whose timers may be early by a tick."""
+    return asyncio.get_running_loop().time() >= deadline - TICK_SECONDS
+
+
 def _hurried(record: CallRecord, fault: UpstreamError, limits: Limits, deadline: float) -> bool:
     """Whether the client's own deadline ended a call that had not had its time: no word about the worker."""
-    due = asyncio.get_running_loop().time() >= deadline
-    return fault.fault == "timeout" and due and (record.latency_ms or 0.0) < limits.first_token * 1000
+    return fault.fault == "timeout" and is_due(deadline) and (record.latency_ms or 0.0) < limits.first_token * 1000
 
 
 def _keys(headers: Mapping[str, str]) -> list[str]:

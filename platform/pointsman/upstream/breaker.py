@@ -54,6 +54,8 @@ class Breaker:
         """A failure that is the worker's: connection, timeout, 5xx, our key refused, a broken reply."""
         state = self._states.setdefault(worker, _State())
         state.failures += 1
+        if self._clock() < state.open_until:
+            return  # it was asked all the same: no news
         if state.open_until or state.failures >= self._failures:
             self._open(state, min(self._open_seconds * 2**state.opened, LONGEST_OPEN))
 
