@@ -1,4 +1,7 @@
-"""Budgets and rate limits: terms (`terms`), leases in Postgres (`store`), the hot path (`ledger`), people (`manage`)."""
+"""Budgets and rate limits: what may be spent (`terms`), leases in Postgres (`store`), the hot path (`ledger`).
+
+`manage` sets and lists budgets for people, `pricing` says what a request may cost.
+"""
 
 from pointsman.budgets.ledger import Ledger
 from pointsman.budgets.pricing import dearest, estimate

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from decimal import ROUND_DOWN, Decimal
+from decimal import ROUND_UP, Decimal
 
 from pointsman.budgets.terms import Budget, period_end, period_start
 
@@ -23,7 +23,7 @@ SLICES = 20
 """A lease is at most this part of its budget, unless one request needs more."""
 NEARING_THE_END = 4
 """…and at most this part of what is left, so that the last dollars are not stranded in leases."""
-_CENT = Decimal("1E-10")
+_LEAST = Decimal("1E-10")  # the tables keep money to ten places
 FORGOTTEN = timedelta(hours=1)
 """A lapsed lease is folded into `spent` after so long: nothing of it can be under way any more."""
 
@@ -33,7 +33,8 @@ class Report:
     """What a gateway tells of one lease, and what it asks for.
 
     `need` is the least free amount it wants, 0 for the usual slice. `requests` and `tokens` are wanted
-    from the buckets, or given back where negative.
+    from the buckets, or given back where negative. `closing` ends the lease, at once or, where something
+    of it is still reserved, when it lapses.
     """
 
     lease_id: str
@@ -112,7 +113,7 @@ class Account:
         if report.period_start != self.period_start:
             report = replace(report, period_start=self.period_start, amount=ZERO, used=ZERO, reserved=ZERO)
         amount, piece = self._money(report)
-        if report.closing:
+        if report.closing and not report.reserved:
             self._close(report)
         else:
             lease = Lease(report.lease_id, holder, amount, report.used, report.reserved, now + ttl)
@@ -149,9 +150,7 @@ class Account:
         kept = max(committed, min(report.amount, room))
         unspent = room - committed
         piece = max(min(limit / SLICES, unspent / NEARING_THE_END), ZERO)
-        if report.need <= unspent:  # one that does not fit at all must not draw everything here
-            piece = max(piece, report.need)
-        piece = piece.quantize(_CENT, ROUND_DOWN) if piece != report.need else piece
+        piece = max(piece, min(report.need, unspent)).quantize(_LEAST, ROUND_UP)
         free = kept - committed
         if free < report.need or 2 * free < piece:
             kept = max(kept, min(room, committed + piece))
@@ -163,7 +162,7 @@ class Account:
             return
         self.gone.add(report.lease_id)
         self.changed.discard(report.lease_id)
-        self.spent += report.used + report.reserved
+        self.spent += report.used
 
     def _lapse(self, lease: Lease, now: datetime) -> None:
         if lease.expires_at > now:

@@ -54,6 +54,7 @@ class Hold:
         self.heard_at = now
         self._renew_at = NEVER
         self._told: tuple[Decimal, Decimal] = (ZERO, ZERO)
+        self._telling = self._told
         self._needs: dict[Kind, Decimal | int] = {}
         self._asked: dict[Kind, Decimal | int] = {}
         self._dry: dict[Kind, tuple[float, Decimal | int]] = {}
@@ -86,20 +87,26 @@ class Hold:
         self.touched = now
         amount: Decimal | int = estimate if kind == "money" else 1 if kind == "requests" else tokens
         until, least = self._dry.get(kind, (NEVER, 0))
-        if self.too_large(kind, amount) or (now < until and amount >= least):
+        if self.too_large(kind, amount, now) or (now < until and amount >= least):
             return False
         self._needs[kind] = self._needs.get(kind, 0) + amount
         return True
 
-    def too_large(self, kind: Kind, amount: Decimal | int) -> bool:
+    def too_large(self, kind: Kind, amount: Decimal | int, now: float) -> bool:
         """Whether a request is larger than the whole budget, or than what is known to be left of it."""
-        budget = self.budget
+        per_minute = self.budget.tokens_per_minute
         if kind == "money":
-            spent = self.heard.spent if self.heard and self.heard.period_start == self.purse.period_start else ZERO
-            over = self.heard_at + (self.heard.reset_seconds or 0) if self.heard else NEVER
-            assert budget.limit_usd is not None
-            return amount > budget.limit_usd or (self.until < over and amount > budget.limit_usd - spent)
-        return kind == "tokens" and budget.tokens_per_minute is not None and amount > budget.tokens_per_minute
+            return amount > self.left(now)
+        return kind == "tokens" and per_minute is not None and amount > per_minute
+
+    def left(self, now: float) -> Decimal:
+        """What nobody had spent when the budget was last heard of; all of it once a new period began."""
+        limit, heard = self.budget.limit_usd or ZERO, self.heard
+        if heard is None or now >= self.heard_at + (
+            float("inf") if heard.reset_seconds is None else heard.reset_seconds
+        ):
+            return limit
+        return max(limit - heard.spent, ZERO)
 
     def change(self, budget: Budget) -> None:
         """Other terms for the same budget: the lease is renewed under them at once."""
@@ -121,12 +128,16 @@ class Hold:
         requests = self._wanted("requests", self.requests, self.budget.requests_per_minute)
         tokens = self._wanted("tokens", self.tokens, self.budget.tokens_per_minute)
         low = self.budget.limit_usd is not None and 2 * purse.free < piece
-        told = (purse.used, purse.reserved)
-        if not (needs or requests or tokens or low or told != self._told or now >= self._renew_at):
+        telling = (purse.used, purse.reserved)
+        if not (needs or requests or tokens or low or telling != self._told or now >= self._renew_at):
             return None
-        self._needs, self._asked, self._told = {}, needs, told
+        self._needs, self._asked, self._telling = {}, needs, telling
+        self.requests += min(requests, 0)
+        self.tokens += min(tokens, 0)
         need = Decimal(needs.get("money", 0))
-        return Report(purse.lease_id, self.budget.id, purse.period_start, purse.amount, *told, need, requests, tokens)
+        return Report(
+            purse.lease_id, self.budget.id, purse.period_start, purse.amount, *telling, need, requests, tokens
+        )
 
     def last_report(self) -> Report:
         """Gives everything back that is not reserved; what is reserved stays until the lease lapses."""
@@ -143,7 +154,7 @@ class Hold:
             purse.reserved,
             requests=-max(requests, 0),
             tokens=-max(tokens, 0),
-            closing=not purse.reserved,
+            closing=True,
         )
 
     def hear(self, grant: Grant, sent: float) -> None:
@@ -153,8 +164,10 @@ class Hold:
             # What is under way settles on the old period's purse, which nobody reports any more.
             if purse.period_start is not None:
                 purse = self.purse = Purse(purse.lease_id, grant.period_start)
-                self._told = (ZERO, ZERO)
+            self._told = (ZERO, ZERO)
             purse.period_start = grant.period_start
+        else:
+            self._told = self._telling
         purse.amount = grant.amount
         self.requests += grant.requests
         self.tokens += grant.tokens
@@ -182,8 +195,8 @@ class Hold:
         return max((amount - have - left) / rate - (now - self.heard_at), 0.0)
 
     def _wanted(self, kind: Kind, have: int, per_minute: int | None) -> int:
-        """What to take from a bucket: a slice of a minute's worth, or what requests lacked."""
+        """What to take from a bucket, a slice or what requests lacked; negative: what is put back into it."""
         if per_minute is None:
             return 0
         target = max(-(-per_minute // SLICES), int(self._needs.get(kind, 0)))
-        return target - have if 2 * have < target or kind in self._needs else 0
+        return target - have if 2 * have < target or have > 2 * target else 0

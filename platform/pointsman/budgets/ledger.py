@@ -83,35 +83,34 @@ class Ledger:
 
     def reserve(self, budgets: Sequence[Budget], estimate: Decimal, tokens: int = 0) -> Reservation:
         """Takes from what is at hand, or raises 429. `tokens` is what the request may take of them in all."""
-        tried = self._attempt(budgets, estimate, tokens)
+        tried = self._attempt(budgets, estimate, tokens, asking=False)
         if isinstance(tried, Short):
             raise tried.error
         return tried
 
     async def ensure(self, budgets: Sequence[Budget], estimate: Decimal, tokens: int = 0) -> Reservation:
         """As `reserve`, but asks Postgres for a larger slice where the one at hand is too small."""
-        tried = self._attempt(budgets, estimate, tokens)
         for _ in range(ROUNDS):
+            tried = self._attempt(budgets, estimate, tokens)
             if isinstance(tried, Reservation):
                 return tried
-            if self.away or not tried.asking or not await self._renewed():
+            if not tried.asking:
+                raise tried.error
+            if not await self._renewed():
                 break
-            tried = self._attempt(budgets, estimate, tokens)
-        if isinstance(tried, Reservation):
-            return tried
-        raise self._attempt_error(budgets, estimate, tokens) if self.away else tried.error
+        return self.reserve(budgets, estimate, tokens)
 
     def take(self, budgets: Sequence[Budget], estimate: Decimal, tokens: int = 0) -> Reservation:
         """As `ensure`, for threads: it blocks."""
-        tried = self._attempt(budgets, estimate, tokens)
         for _ in range(ROUNDS):
-            if isinstance(tried, Reservation) or self.away or not tried.asking:
-                break
-            self._renew(every=False)
             tried = self._attempt(budgets, estimate, tokens)
-        if isinstance(tried, Short):
-            raise tried.error
-        return tried
+            if isinstance(tried, Reservation):
+                return tried
+            if not tried.asking:
+                raise tried.error
+            if not self._renew(every=False):
+                break
+        return self.reserve(budgets, estimate, tokens)
 
     async def refresh(self) -> bool:
         """Reads the catalogue, tells what was used, renews what runs low. False while Postgres is away."""
@@ -121,31 +120,23 @@ class Ledger:
         """Gives every slice back. What is still reserved returns when its lease lapses."""
         return await asyncio.to_thread(self._give_back)
 
-    def _attempt(self, budgets: Sequence[Budget], estimate: Decimal, tokens: int) -> Reservation | Short:
+    def _attempt(
+        self, budgets: Sequence[Budget], estimate: Decimal, tokens: int, *, asking: bool = True
+    ) -> Reservation | Short:
         if not budgets:
             return FREE
         now = self._clock()
         with self._lock:
             holds = [self._holds.get(budget.id) or self._open(budget, now) for budget in budgets]
             short = [(hold, kind) for hold in holds if (kind := hold.lacks(estimate, tokens, now)) is not None]
-            if short:
-                return self._short(short, estimate, tokens, now)
-            taken = [(hold, hold.take(estimate, tokens, now)) for hold in holds]
-        return Reservation(self._lock, taken, estimate, tokens)
-
-    def _short(self, short: list[tuple[Hold, Kind]], estimate: Decimal, tokens: int, now: float) -> Short:
-        asking = [hold.note(kind, estimate, tokens, now) for hold, kind in short]
-        # One budget that cannot give makes it pointless to ask the others.
-        hold, kind = short[asking.index(False) if not all(asking) else 0]
-        return Short(refusal(hold, kind, estimate, tokens, now, away=self.away), all(asking))
-
-    def _attempt_error(self, budgets: Sequence[Budget], estimate: Decimal, tokens: int) -> RequestError:
-        """The refusal as it reads now that Postgres is known to be away."""
-        tried = self._attempt(budgets, estimate, tokens)
-        if isinstance(tried, Reservation):
-            tried.release()
-            return RequestError("try again", status=429, type="rate_limit_error", retry_after=1)
-        return tried.error
+            if not short:
+                taken = [(hold, hold.take(estimate, tokens, now)) for hold in holds]
+                return Reservation(self._lock, taken, estimate, tokens)
+            asked = asking and not self.away
+            helped = [asked and hold.note(kind, estimate, tokens, now) for hold, kind in short]
+            # One budget that cannot give makes it pointless to ask the others.
+            hold, kind = short[helped.index(False) if False in helped else 0]
+            return Short(refusal(hold, kind, estimate, tokens, now, away=self.away), all(helped))
 
     def _open(self, budget: Budget, now: float) -> Hold:
         return self._holds.setdefault(budget.id, Hold(budget, now))

@@ -29,13 +29,11 @@ def _money(hold: Hold, estimate: Decimal, now: float) -> tuple[str, str, float |
     terms = f"the budget of {budget.owner} is ${limit:f} {per}"
     if estimate > limit:
         return f"{terms}, and this request may cost up to ${estimate:f}", "budget_exceeded", None
-    if heard is None or now >= hold.heard_at + (heard.reset_seconds or float("inf")):
-        return f"{terms}, and none of it is at hand yet", "budget_exceeded", PAUSE
-    left = max(limit - heard.spent, ZERO)
+    left = hold.left(now)
     if estimate <= left and left:
-        return f"{terms}, and requests under way hold what is left", "budget_exceeded", PAUSE
+        return f"{terms}, and none of it is free just now", "budget_exceeded", PAUSE
     told = f"{terms}; ${left:f} of it is left, and this request may cost up to ${estimate:f}"
-    if heard.reset_seconds is None:
+    if heard is None or heard.reset_seconds is None:
         return told, "budget_exceeded", None
     return told, "budget_exceeded", max(hold.heard_at + heard.reset_seconds - now, PAUSE)
 
@@ -46,7 +44,7 @@ def _rate(hold: Hold, kind: Kind, tokens: int, now: float) -> tuple[str, str, fl
         message = f"the limit of {budget.owner} is {budget.requests_per_minute} requests a minute"
         return message, "rate_limit_exceeded", hold.wait("requests", 1, now)
     message = f"the limit of {budget.owner} is {budget.tokens_per_minute} tokens a minute"
-    if hold.too_large("tokens", tokens):
+    if hold.too_large("tokens", tokens, now):
         return f"{message}, and this request may take {tokens}", "rate_limit_exceeded", None
     return message, "rate_limit_exceeded", hold.wait("tokens", tokens, now)
 

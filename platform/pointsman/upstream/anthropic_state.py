@@ -55,7 +55,7 @@ def seal(block: Mapping[str, Any], origin: str) -> dict[str, Any]:
 
 def unsealed(block: Any, origin: str) -> dict[str, Any] | None:
     """The block as its maker wrote it; None for whoever did not make it, and for thinking that nobody signed."""
-    if not isinstance(block, dict) or block.get("type") not in _OPAQUE:
+    if not isinstance(block, dict) or block.get("type") not in tuple(_OPAQUE):
         return None
     name = _OPAQUE[block["type"]]
     value = block.get(name)
