@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -10,6 +11,7 @@ import pytest
 
 from pointsman.budgets import Ledger, Store
 from pointsman.budgets.manage import list_budgets, set_budget
+from pointsman.database.engine import make_engine
 from pointsman.identity import DEFAULT_PROJECT_ID, create_key, list_keys
 
 
@@ -29,6 +31,24 @@ class Clock:
         self.at += timedelta(**span)
 
 
+class Network:
+    """A store behind a network that a test cuts: where it is cut, nothing listens."""
+
+    def __init__(self, store: Store, nowhere: Store) -> None:
+        self.cut = False
+        self._store, self._nowhere = store, nowhere
+
+    @property
+    def _reached(self) -> Store:
+        return self._nowhere if self.cut else self._store
+
+    def catalogue(self):
+        return self._reached.catalogue()
+
+    def renew(self, reports):
+        return self._reached.renew(reports)
+
+
 @dataclass
 class World:
     """A key with whatever budget a test gives it."""
@@ -43,11 +63,13 @@ class World:
                 connection, project_id=DEFAULT_PROJECT_ID, key_id=None if whole_project else self.key_id, **terms
             )
 
+    def store(self, holder: str = "a") -> Store:
+        return Store(self.engine, holder, now=self.clock.now)
+
     def ledger(self, holder: str = "a", **options) -> Ledger:
         """A ledger that has read the catalogue, on the test's clock."""
-        store = Store(self.engine, holder, now=self.clock.now)
-        ledger = Ledger(store, clock=self.clock.monotonic, **options)
-        ledger.catalogue = store.catalogue()
+        ledger = Ledger(self.store(holder), clock=self.clock.monotonic, **options)
+        assert asyncio.run(ledger.refresh())
         return ledger
 
     def spent(self) -> Decimal:
@@ -61,3 +83,16 @@ def world(engine, empty_database) -> World:
         create_key(connection)
         key_id = list_keys(connection)[0].id
     return World(engine, key_id, Clock())
+
+
+@pytest.fixture
+def nowhere():
+    """A store whose database does not answer."""
+    away = make_engine("postgresql://nobody@127.0.0.1:9/none")
+    yield Store(away, "nowhere")
+    away.dispose()
+
+
+@pytest.fixture
+def network(world, nowhere) -> Network:
+    return Network(world.store(), nowhere)

@@ -24,8 +24,8 @@ SLICES = 20
 NEARING_THE_END = 4
 """…and at most this part of what is left, so that the last dollars are not stranded in leases."""
 _LEAST = Decimal("1E-10")  # the tables keep money to ten places
-FORGOTTEN = timedelta(hours=1)
-"""A lapsed lease is folded into `spent` after so long: nothing of it can be under way any more."""
+FORGOTTEN = timedelta(days=1)
+"""A lapsed lease is folded into `spent` after so long: its gateway will not report any more."""
 
 
 @dataclass(frozen=True, slots=True)

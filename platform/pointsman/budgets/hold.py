@@ -102,9 +102,7 @@ class Hold:
     def left(self, now: float) -> Decimal:
         """What nobody had spent when the budget was last heard of; all of it once a new period began."""
         limit, heard = self.budget.limit_usd or ZERO, self.heard
-        if heard is None or now >= self.heard_at + (
-            float("inf") if heard.reset_seconds is None else heard.reset_seconds
-        ):
+        if heard is None or (heard.reset_seconds is not None and now >= self.heard_at + heard.reset_seconds):
             return limit
         return max(limit - heard.spent, ZERO)
 
@@ -138,6 +136,11 @@ class Hold:
         return Report(
             purse.lease_id, self.budget.id, purse.period_start, purse.amount, *telling, need, requests, tokens
         )
+
+    @property
+    def at_rest(self) -> bool:
+        """Nothing is reserved, and Postgres knows all that was used."""
+        return not self.purse.reserved and (self.purse.used, ZERO) == self._told
 
     def last_report(self) -> Report:
         """Gives everything back that is not reserved; what is reserved stays until the lease lapses."""

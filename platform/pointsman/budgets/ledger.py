@@ -33,7 +33,7 @@ from typing import NamedTuple
 from sqlalchemy.exc import SQLAlchemyError
 
 from pointsman.budgets.account import Grant, Report
-from pointsman.budgets.hold import Hold, Kind
+from pointsman.budgets.hold import Hold
 from pointsman.budgets.refusal import refusal
 from pointsman.budgets.reservation import FREE, Reservation
 from pointsman.budgets.store import Store
@@ -177,7 +177,7 @@ class Ledger:
     def _reports(self, now: float, *, every: bool) -> list[Report]:
         if every and not self.away:
             for identity, hold in list(self._holds.items()):
-                if now - hold.touched > IDLE_SECONDS and not hold.purse.reserved:
+                if now - hold.touched > IDLE_SECONDS and hold.at_rest:
                     self._closing.append(self._holds.pop(identity))
         reports = [hold.last_report() for hold in self._closing]
         for hold in self._holds.values():

@@ -76,7 +76,7 @@ def set_key_budget(
     """As `set_budget`, for a key by its id."""
     set_budget(
         connection,
-        project_id=_project_of(connection, key_id),
+        project_id=require_key(connection, key_id),
         key_id=key_id,
         period=period,
         limit_usd=limit_usd,
@@ -87,7 +87,7 @@ def set_key_budget(
 
 def remove_key_budgets(connection: Connection, key_id: str, period: BudgetPeriod | None = None) -> int:
     """Ends a key's budgets, all or that of one period; how many there were."""
-    _project_of(connection, key_id)
+    require_key(connection, key_id)
     chosen = delete(_budgets).where(_budgets.c.key_id == key_id)
     if period is not None:
         chosen = chosen.where(_budgets.c.period == period)
@@ -124,7 +124,8 @@ def list_budgets(connection: Connection, now: datetime | None = None) -> list[Bu
     ]
 
 
-def _project_of(connection: Connection, key_id: str) -> str:
+def require_key(connection: Connection, key_id: str) -> str:
+    """The project of a key. Raises `UserError` where there is no such key."""
     found = connection.scalar(select(_keys.c.project_id).where(_keys.c.id == key_id)) if is_uuid(key_id) else None
     if found is None:
         raise UserError(f"no key has the id {key_id[:36]!r}; `pointsman keys list` shows them")

@@ -22,17 +22,22 @@ def refusal(hold: Hold, kind: Kind, estimate: Decimal, tokens: int, now: float, 
     return _error(*_rate(hold, kind, tokens, now))
 
 
+def dollars(amount: Decimal) -> str:
+    """`$5`, `$0.0123`: no more places than it has, and six at most."""
+    return f"${round(amount, 6).normalize():f}"
+
+
 def _money(hold: Hold, estimate: Decimal, now: float) -> tuple[str, str, float | None]:
     budget, heard = hold.budget, hold.heard
     limit = budget.limit_usd or ZERO
     per = "in all" if budget.period == "total" else f"a {budget.period}"
-    terms = f"the budget of {budget.owner} is ${limit:f} {per}"
+    terms = f"the budget of {budget.owner} is {dollars(limit)} {per}"
     if estimate > limit:
-        return f"{terms}, and this request may cost up to ${estimate:f}", "budget_exceeded", None
+        return f"{terms}, and this request may cost up to {dollars(estimate)}", "budget_exceeded", None
     left = hold.left(now)
     if estimate <= left and left:
         return f"{terms}, and none of it is free just now", "budget_exceeded", PAUSE
-    told = f"{terms}; ${left:f} of it is left, and this request may cost up to ${estimate:f}"
+    told = f"{terms}; {dollars(left)} of it is left, and this request may cost up to {dollars(estimate)}"
     if heard is None or heard.reset_seconds is None:
         return told, "budget_exceeded", None
     return told, "budget_exceeded", max(hold.heard_at + heard.reset_seconds - now, PAUSE)

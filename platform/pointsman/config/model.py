@@ -118,6 +118,13 @@ class BreakerConfig(Section):
     open_seconds: Seconds = 5
 
 
+class CacheConfig(Section):
+    enabled: bool = False
+    ttl: Seconds = 3_600
+    max_bytes: int = Field(64_000_000, ge=1_000_000)
+    any_temperature: bool = False
+
+
 class ExplorationConfig(Section):
     epsilon: Share = 0.05
     seed: int | None = Field(None, description="absent: drawn from the system at start")
@@ -186,6 +193,7 @@ class Config(Section):
     timeouts: TimeoutsConfig = Field(default_factory=TimeoutsConfig)
     retries: RetriesConfig = Field(default_factory=RetriesConfig)
     breaker: BreakerConfig = Field(default_factory=BreakerConfig)
+    cache: CacheConfig = Field(default_factory=CacheConfig)
     exploration: ExplorationConfig = Field(default_factory=ExplorationConfig)
     sandbox: SandboxConfig | None = None
     workers: list[WorkerConfig] = Field(min_length=1)
