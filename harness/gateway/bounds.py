@@ -26,7 +26,7 @@ def check_json(body: bytes) -> None:
 def _deeper(body: bytes) -> bool:
     """Each round takes out the innermost level; what is left after the allowed rounds is too deep."""
     # Without escapes every quote begins or ends a string; what stands between strings is structure.
-    plain = body.replace(rb"\\", b"").replace(rb'\"', b"") if b"\\" in body else body
+    plain = body.replace(rb"\\", b"").replace(rb"\"", b"") if b"\\" in body else body
     brackets = b"".join(plain.split(b'"')[::2]).translate(_ONE_KIND, _REST)
     for _ in range(MAX_DEPTH):
         shorter = brackets.replace(b"[]", b"")

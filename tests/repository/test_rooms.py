@@ -55,7 +55,9 @@ def test_the_configuration_reference_is_made_from_the_code() -> None:
 
 def test_nothing_tracked_names_a_machine_or_holds_a_key() -> None:
     tracked = subprocess.run(["git", "ls-files", "-z"], capture_output=True, text=True, cwd=ROOT, check=True)
-    shape = re.compile(r"/(?:home|root|work)/[a-z]|\bsk-(?!CANARY)[A-Za-z0-9]{20,}|\bpm_[A-Za-z0-9_-]{30,}|AKIA[A-Z0-9]{16}")
+    shape = re.compile(
+        r"/(?:home|root|work)/[a-z]|\bsk-(?!CANARY)[A-Za-z0-9]{20,}|\bpm_[A-Za-z0-9_-]{30,}|AKIA[A-Z0-9]{16}"
+    )
     found = []
     for name in tracked.stdout.split("\0"):
         file = ROOT / name
