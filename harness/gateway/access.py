@@ -91,12 +91,14 @@ def is_loopback(host: str) -> bool:
 
 def _key(headers: Headers) -> str | None:
     given = header(headers, b"authorization")
+    token = ""
     if given is not None:
         kind, _, token = given.partition(" ")
         token = token.strip()
         if kind.lower() != "bearer" or not _TOKEN.fullmatch(token):
             raise _unauthorised("expected `Authorization: Bearer <key>`")
-    else:
+    if not token.startswith(KEY_PREFIX):
+        # An Anthropic client may hold a login of its own beside the key for here.
         token = header(headers, b"x-api-key") or ""
     return token if token.startswith(KEY_PREFIX) else None
 

@@ -11,8 +11,7 @@ from harness.gateway.chat import Chat
 from harness.gateway.management import Management
 from harness.gateway.responses import Receive, Send, internal_fault, send_error
 from harness.gateway.state import State
-
-CHAT = "/v1/chat/completions"
+from harness.gateway.surfaces.served import SURFACES, surface_of
 
 log = logging.getLogger("pointsman.gateway")
 
@@ -22,20 +21,21 @@ class Gateway:
 
     def __init__(self, state: State) -> None:
         self.state = state
-        self._chat = Chat(state)
+        self._routes = {path: Chat(state, surface) for path, surface in SURFACES.items()}
         self._management = Management(state).app
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             try:
-                if scope["path"] == CHAT and scope["method"] == "POST":
-                    await self._chat(scope, receive, send)
+                route = self._routes.get(scope["path"])
+                if route is not None and scope["method"] == "POST":
+                    await route(scope, receive, send)
                 else:
                     await self._management(scope, receive, send)  # type: ignore[arg-type]
             except Exception as error:  # noqa: BLE001 - the edge of the process: log, answer, go on
                 # The error's text may quote the request: only its type and place are logged.
                 log.error("fault of ours in %s: %s", scope["path"], _place(error))
-                await _answer_fault(send)
+                await _answer_fault(scope["path"], send)
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
         else:
@@ -52,9 +52,10 @@ class Gateway:
         await send({"type": "lifespan.shutdown.complete"})
 
 
-async def _answer_fault(send: Send) -> None:
+async def _answer_fault(path: str, send: Send) -> None:
+    fault = internal_fault()
     with suppress(RuntimeError):  # the answer had begun: the connection ends
-        await send_error(send, internal_fault(), [])
+        await send_error(send, fault, [], surface_of(path).error_body(fault))
 
 
 def _place(error: BaseException) -> str:

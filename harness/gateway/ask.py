@@ -41,7 +41,7 @@ def read_conversation(messages: list[dict[str, Any]]) -> Conversation:
         message = messages[index]
         if message.get("role") == "user":
             text, noise = _split_noise(_text(message.get("content")))
-            if text or _has_media(message.get("content")):
+            if text or (_has_media(message.get("content")) and not _shows_result(messages, index)):
                 ask, position = text, index
                 if noise:
                     around.append(noise)
@@ -112,9 +112,9 @@ def _media_bytes(content: list[Any]) -> int:
 
 
 def _without_reminders(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The messages up to the last that is no system text and no mere reminder of a harness."""
+    """The messages up to the last that is no system text, no mere reminder of a harness and no result's image."""
     end = len(messages)
-    while end and _is_reminder(messages[end - 1]):
+    while end and (_is_reminder(messages[end - 1]) or _shows_result(messages, end - 1)):
         end -= 1
     return messages[:end] if end < len(messages) else messages
 
@@ -124,6 +124,15 @@ def _is_reminder(message: dict[str, Any]) -> bool:
     if role in ("system", "developer"):
         return True
     return role == "user" and not _has_media(content) and not _split_noise(_text(content))[0]
+
+
+def _shows_result(messages: list[dict[str, Any]], index: int) -> bool:
+    """Whether a user message is media alone, right behind tool results: a tool message can hold text only."""
+    message, before = messages[index], messages[index - 1] if index else {}
+    if message.get("role") != "user" or before.get("role") not in ("tool", "function"):
+        return False
+    content = message.get("content")
+    return _has_media(content) and not _split_noise(_text(content))[0]
 
 
 def _line(message: dict[str, Any]) -> str:

@@ -1,10 +1,11 @@
-"""`POST /v1/chat/completions`: the one place that knows the order of things for a request.
+"""A request of any surface that asks a worker: the one place that knows the order of things.
 
-    read → identify → parse → episode → decide → journal → call a worker (the journal syncs meanwhile)
+    identify → read → parse → episode → decide → journal → call a worker (the journal syncs meanwhile)
     → synced → first byte → the rest → outcome
 
 A decision is in the journal, on disk, before the first byte of its answer; every decision gets
-exactly one outcome, whatever ends the request.
+exactly one outcome, whatever ends the request. What the client's API calls things is its surface's part:
+here everything is a chat completion.
 """
 
 from __future__ import annotations
@@ -14,18 +15,23 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from harness.gateway.access import Caller, identify, require
+from harness.gateway.access import Caller, header, identify, require
 from harness.gateway.decide import Decision, decide
 from harness.gateway.exchange import Exchange
 from harness.gateway.reading import read_body, until_disconnect
-from harness.gateway.request import ChatRequest, parse_chat
-from harness.gateway.responses import Receive, Send, from_upstream, send_error, unlogged
+from harness.gateway.repeats import HEADER as IDEMPOTENCY
+from harness.gateway.repeats import run_once
+from harness.gateway.request import ChatRequest
+from harness.gateway.responses import Headers, Receive, Send, from_upstream, send_error, unlogged
 from harness.gateway.rows import decision_row, episode_row, outcome_row, rejected_decision_row, request_row
+from harness.gateway.spending import reserve
 from harness.gateway.state import State
+from harness.gateway.surfaces.base import Surface
 from pointsman.errors import RequestError, StoreError, UpstreamError
 from pointsman.ids import new_id
 from pointsman.journal.lines import TableRow
-from pointsman.upstream.body import worker_body
+from pointsman.pool import Worker
+from pointsman.upstream.outgoing import Outgoing, chat_call, embeddings_call
 from pointsman.words import OutcomeStatus
 
 UNDECIDED = [
@@ -39,10 +45,11 @@ UNDECIDED = [
 
 
 class Chat:
-    """The hot route, a plain ASGI callable."""
+    """One surface's route, a plain ASGI callable."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, surface: Surface) -> None:
         self.state = state
+        self.surface = surface
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         began = time.perf_counter()
@@ -55,13 +62,22 @@ class Chat:
             body = await read_body(receive, headers, state.generation.config.gateway.max_body_bytes)
         except RequestError as error:
             state.metrics.refused(error.code or error.type)
-            await send_error(send, error, [])
+            await self._refuse(send, error)
             return
         if body is None:
             return  # the client left before it had said anything
         state.in_flight += 1
         try:
-            await self._serve(caller, body, headers, receive, send, began)
+            key = header(headers, IDEMPOTENCY)
+            if key is None:
+                await self._serve(caller, body, headers, receive, send, began)
+            else:
+                await run_once(
+                    state, caller, key, scope["path"], body, send,
+                    lambda out: self._serve(caller, body, headers, receive, out, began),
+                )  # fmt: skip
+        except RequestError as error:
+            await self._refuse(send, error)
         finally:
             state.in_flight -= 1
 
@@ -101,17 +117,19 @@ class Chat:
         ids = (new_id(), new_id())
         generation = state.generation
         try:
-            request = parse_chat(body, headers)
+            request, voice = self.surface.read(body, headers, ids[0], received_at)
             episode = await state.episodes.find(caller, request.conversation, request.hints.episode_id)
             decision = await decide(request, caller, episode, generation, state.breaker, state.rng, ids=ids)
+            reservation = await reserve(state.ledger, caller, request, decision)
         except RequestError as error:
             await self._reject(error, caller, ids, received_at, send)
             return
-        exchange = Exchange(state, caller, request, decision, began)
+        exchange = Exchange(state, caller, request, decision, began, self.surface, voice, reservation)
         try:
             exchange.begin(self._opening(caller, request, decision, body, received_at))
         except StoreError as error:
-            await send_error(send, unlogged(error), [])
+            reservation.release()
+            await self._refuse(send, unlogged(error))
             return
         await self._answer(exchange, receive, send)
 
@@ -124,7 +142,7 @@ class Chat:
         gone.add_done_callback(lambda done: None if done.cancelled() or exchange.ended else task.cancel())
         try:
             await self._call(exchange)
-            await state.journal.synced()
+            await state.journal.synced(exchange.ticket)
             await exchange.relay(send)
         except UpstreamError as fault:
             await exchange.refuse(from_upstream(fault), _status_of(fault), send, reason=fault.fault)
@@ -144,10 +162,11 @@ class Chat:
 
     async def _call(self, exchange: Exchange) -> None:
         state, request, decision = self.state, exchange.request, exchange.decision
-        candidates = decision.candidates(fallbacks=not request.hints.disable_fallbacks)
+        alone = request.hints.disable_fallbacks or request.embeddings
+        candidates = decision.candidates(fallbacks=not alone)
         exchange.answer = await state.attempts.answer(
             candidates,
-            lambda worker: worker_body(request.fields, worker, stream=request.stream),
+            lambda worker: _outgoing(request, worker),
             decision.generation.limits,
             exchange.records,
             stream=request.stream,
@@ -168,6 +187,9 @@ class Chat:
             body=state.redactor.json(body) if stored else None,
             redactor=state.redactor,
         )
+        row["surface"] = self.surface.name
+        if request.embeddings:
+            row["learn"] = False
         rows: list[TableRow] = [
             ("request", row),
             ("decision", decision_row(decision, caller, state.redactor, stored=stored)),
@@ -184,7 +206,7 @@ class Chat:
         state.metrics.ended("rejected", "none")
         reason = state.redactor.text(error.message[:500])
         rows: list[TableRow] = [
-            ("request", request_row(ids[1], caller, received_at)),
+            ("request", {**request_row(ids[1], caller, received_at), "surface": self.surface.name}),
             ("decision", rejected_decision_row(ids[0], ids[1], caller, received_at)),
             ("outcome", outcome_row(ids[0], caller, "rejected", reason=reason, http_status=error.status)),
         ]
@@ -192,9 +214,19 @@ class Chat:
             state.journal.append(rows)
             await state.journal.synced()
         except StoreError as fault:
-            await send_error(send, unlogged(fault), [])
+            await self._refuse(send, unlogged(fault))
             return
-        await send_error(send, error, [(b"x-pointsman-decision-id", ids[0].encode()), *UNDECIDED])
+        await self._refuse(send, error, [(b"x-pointsman-decision-id", ids[0].encode()), *UNDECIDED])
+
+    async def _refuse(self, send: Send, error: RequestError, headers: Headers | None = None) -> None:
+        await send_error(send, error, headers or [], self.surface.error_body(error))
+
+
+def _outgoing(request: ChatRequest, worker: Worker) -> Outgoing:
+    if request.embeddings:
+        return embeddings_call(request.fields, worker)
+    has_history = request.conversation.has_history
+    return chat_call(request.fields, worker, stream=request.stream, has_history=has_history)
 
 
 def _status_of(fault: UpstreamError) -> OutcomeStatus:

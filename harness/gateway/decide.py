@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+
+import msgspec
 
 from harness.gateway.access import Caller
 from harness.gateway.episodes import Episode
@@ -24,8 +25,7 @@ MODEL = "pointsman"
 MIN_VERSION = 8  # characters of a version id that a pinned name must give
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """What was decided for a request, with all that the log needs. `worker` is the intended arm."""
 
     id: str
@@ -88,7 +88,8 @@ async def decide(
     pool = generation.pool
     direct, chain = _asked_for(request.model, generation)
     needs = _needs(request, generation)
-    fit = eligible(pool, needs, breaker.healthy)
+    # Embeddings stay with one worker whatever its health: another's vectors would be of another space.
+    fit = eligible(pool, needs, _well if request.embeddings else breaker.healthy)
     flags = ["health_lifted"] if fit.health_lifted else []
     decided: Decided | None = None
     if direct is not None:
@@ -102,7 +103,9 @@ async def decide(
         stays = sticky is not None and fit.reasons.get(sticky, "gone") is None
         if sticky is not None and not stays:
             flags.append("switched_in_tool_loop")
-        if sticky is not None and stays:
+        if request.embeddings:
+            drawn = forced(fit.workers[0].name, "only_one")
+        elif sticky is not None and stays:
             drawn = forced(sticky, "sticky")
         elif len(fit.workers) == 1:
             drawn = forced(fit.workers[0].name, "only_one")
@@ -156,6 +159,9 @@ def _needs(request: ChatRequest, generation: Generation) -> Needs:
         audio=conversation.audio,
         json_schema=request.json_schema,
         logprobs=request.logprobs,
+        several=request.several,
+        functions=request.functions,
+        embeddings=request.embeddings,
         prompt_tokens=request.prompt_tokens,
         output_tokens=request.output_tokens,
         tags=frozenset(hints.required_tags or ()),
@@ -163,6 +169,10 @@ def _needs(request: ChatRequest, generation: Generation) -> Needs:
         excluded=frozenset(hints.excluded_workers or ()),
         budget=hints.budget,
     )
+
+
+def _well(worker: str) -> bool:
+    return True
 
 
 def _ask(request: ChatRequest) -> Ask:

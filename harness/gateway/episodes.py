@@ -7,16 +7,15 @@ without history begins a conversation and needs no look-up.
 
 from __future__ import annotations
 
-import hmac
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from hashlib import sha256
 from typing import TypeVar
+
+import msgspec
 
 from harness.gateway.access import Caller
 from harness.gateway.ask import Conversation
-from pointsman.ids import given_episode_id, new_episode_id
+from pointsman.ids import given_episode_id, mac, new_episode_id
 from pointsman.words import EpisodeSource
 
 CACHE_SIZE = 20_000
@@ -28,8 +27,7 @@ Lookup = Callable[[str, str], Awaitable[tuple[str, str | None] | None]]
 """(project id, fingerprint) → (episode id, worker of its newest call), from Postgres; None: unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Episode:
+class Episode(msgspec.Struct, frozen=True):
     """`worker` is who answered last in it, where that is known; `known` whether its row was written before."""
 
     id: str
@@ -40,8 +38,7 @@ class Episode:
     known: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Issued:
+class _Issued(msgspec.Struct, frozen=True):
     """Where a tool call's id came from; `shared` where several conversations have used it."""
 
     episode: str
@@ -113,7 +110,7 @@ class Episodes:
 
 def fingerprint(secret: bytes, opening: str) -> str:
     """HMAC-SHA-256 of a conversation's system text and first user message, under the project's secret."""
-    return hmac.new(secret, opening.encode("utf-8", "surrogatepass"), sha256).hexdigest()
+    return mac(secret, opening.encode("utf-8", "surrogatepass"))
 
 
 def _put(cache: OrderedDict[K, V], key: K, value: V) -> None:

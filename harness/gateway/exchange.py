@@ -20,10 +20,13 @@ from harness.gateway.responses import (
     start_events,
 )
 from harness.gateway.rows import outcome_row
+from harness.gateway.spending import settle
 from harness.gateway.state import State
 from harness.gateway.stream import relay_stream
+from harness.gateway.surfaces.base import Surface, Teller, Voice
 from harness.gateway.usage import with_orchestration
-from pointsman.errors import RequestError
+from pointsman.budgets import Reservation
+from pointsman.errors import RequestError, UpstreamError
 from pointsman.journal.lines import TableRow
 from pointsman.upstream.reading import Answer
 from pointsman.upstream.record import CallRecord
@@ -34,10 +37,27 @@ STALLED_SECONDS = 5.0
 
 
 class Exchange:
-    """Holds what one request needs until it has ended. `records` are its calls, in order."""
+    """Holds what one request needs until it has ended. `records` are its calls, in order.
 
-    def __init__(self, state: State, caller: Caller, request: ChatRequest, decision: Decision, began: float) -> None:
+    `teller` is who tells its stream, once that has begun, where the surface has words of its own.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        caller: Caller,
+        request: ChatRequest,
+        decision: Decision,
+        began: float,
+        surface: Surface,
+        voice: Voice | None,
+        reservation: Reservation,
+    ) -> None:
         self.state = state
+        self.surface = surface
+        self.voice = voice
+        self.reservation = reservation
+        self.teller: Teller | None = None
         self.caller = caller
         self.request = request
         self.decision = decision
@@ -45,6 +65,7 @@ class Exchange:
         self.ended = False
         self.streaming = False
         self.answer: Answer | None = None
+        self.ticket = 0  # of the decision in the journal
         self._began = began
         self._overhead_ms = 0.0
         total = decision.generation.config.timeouts.total
@@ -54,7 +75,8 @@ class Exchange:
     def begin(self, rows: list[TableRow]) -> None:
         """The decision goes to the journal; its sync starts at once and runs beside the call."""
         decision, caller = self.decision, self.caller
-        self.state.journal.append(rows, opens=(decision.id, caller.project_id, decision.episode.id))
+        opens = (decision.id, caller.project_id, decision.episode.id)
+        self.ticket = self.state.journal.append(rows, opens=opens)
         by_table = dict(rows)
         entry = Entry(
             caller.project_id,
@@ -78,6 +100,8 @@ class Exchange:
             await self._relay_json(answer, answer.body, send)
             return
         self.streaming = True
+        if self.voice is not None:
+            self.teller = self.voice.stream()
         await start_events(send, self.headers())
         await relay_stream(self, answer, send)
 
@@ -97,16 +121,20 @@ class Exchange:
     async def refuse(self, error: RequestError, status: OutcomeStatus, send: Send, *, reason: str) -> None:
         """No worker answered: a real HTTP status, and the decision's headers all the same."""
         self.end(status, reason=reason, http_status=error.status)
-        await send_error(send, error, self.headers())
+        await self._send_error(send, error)
 
     async def stopped(self, send: Send) -> None:
         """The process stops while this runs: an error in the stream where one has begun."""
         self.end("truncated" if self.streaming else "upstream_error", reason="the gateway stopped")
         error = RequestError("the gateway stopped", status=503, type="server_error", code="stopping", retry_after=1)
         if self.streaming:
-            await send_events(send, error_event(error), more=False)
+            await send_events(send, self.error_event(error), more=False)
         else:
-            await send_error(send, error, self.headers())
+            await self._send_error(send, error)
+
+    def error_event(self, error: RequestError) -> bytes:
+        """An error in the middle of the stream; nothing that says the answer is whole follows it."""
+        return error_event(error) if self.teller is None else self.teller.fail(error)
 
     def close(self) -> None:
         """Ends the call upstream if it still runs."""
@@ -142,6 +170,7 @@ class Exchange:
             self.records[-1].cancelled()
         stored = decision.generation.config.log.store_text and self.request.store
         calls = [self._call_row(record, stored) for record in self.records]
+        settle(self.reservation, decision, self.records)
         answered = self.records[-1].worker.name if self.records else None
         latency = time.perf_counter() - self._began
         outcome = outcome_row(
@@ -162,19 +191,33 @@ class Exchange:
         state.journal.append_or_count(rows, closes=decision.id)
         state.recent.end(decision.id, calls, outcome)
         state.metrics.ended(status, answered or "none")
-        state.metrics.calls.inc(len(self.records))
+        state.metrics.calls += len(self.records)
         state.metrics.latency.observe(latency)
         if status == "ok" and answered is not None:
             state.note_latency(answered, latency * 1000)
         # Agents close a stream as soon as they have their tool call, and come back with its result.
-        if answered is not None and (status == "ok" or self.records[-1].seen.has_content):
+        spoke = answered is not None and (status == "ok" or self.records[-1].seen.has_content)
+        if answered is not None and spoke and not self.request.embeddings:
             state.episodes.answered(caller, decision.episode, answered, self.records[-1].seen.tool_call_ids)
 
     async def _relay_json(self, answer: Answer, body: bytes, send: Send) -> None:
         if (orchestration := self.orchestration()) is not None:
             body = with_orchestration(body, orchestration)
-        self.end("ok", reason=answer.record.ending, http_status=200)
+        if self.voice is not None:
+            body = self._told(self.voice, body, answer.record)
+        ending = None if self.request.embeddings else answer.record.ending
+        self.end("ok", reason=ending, http_status=200)
         await send_json(send, 200, body, self.headers())
+
+    def _told(self, voice: Voice, body: bytes, record: CallRecord) -> bytes:
+        try:
+            return voice.whole(body)
+        except UpstreamError as fault:
+            record.fail(fault)
+            raise
+
+    async def _send_error(self, send: Send, error: RequestError) -> None:
+        await send_error(send, error, self.headers(), self.surface.error_body(error))
 
     def orchestration(self) -> tuple[int, int] | None:
         """Tokens (in, out) that routing took, None where it took none."""

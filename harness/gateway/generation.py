@@ -27,7 +27,8 @@ from pointsman.hashing import content_hash
 from pointsman.ids import content_id
 from pointsman.journal.lines import TableRow
 from pointsman.pool import Endpoint, Pool, Price, Worker
-from pointsman.upstream.attempts import COMPLETIONS, Limits
+from pointsman.upstream.attempts import Limits
+from pointsman.upstream.outgoing import COMPLETIONS
 from pointsman.upstream.transport import Transport
 
 

@@ -1,4 +1,4 @@
-"""Every endpoint but the hot one, on Starlette: models, route, feedback, decisions, reload, health, metrics."""
+"""Every endpoint but those that ask a worker, on Starlette: models, route, feedback, decisions, health and so on."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from harness.gateway.log_rows import log_rows
 from harness.gateway.readiness import readiness
 from harness.gateway.reading import read_body
 from harness.gateway.records import find_record
-from harness.gateway.responses import error_body, internal_fault, retry_after
+from harness.gateway.responses import internal_fault, retry_after
 from harness.gateway.state import State
-from harness.gateway.subject import find_subject
+from harness.gateway.subject import decision_named, find_subject
+from harness.gateway.surfaces.anthropic import count_tokens_reply
+from harness.gateway.surfaces.served import SURFACES, surface_of
 from pointsman.errors import BrokenInvariant, ConfigError, RequestError, UserError
 from pointsman.ids import is_uuid
 from pointsman.words import Scope
@@ -40,7 +42,8 @@ class Management:
                 Route("/healthz", self.healthz),
                 Route("/readyz", self.readyz),
                 Route("/metrics", _guarded(self.metrics)),
-                Route("/v1/chat/completions", _elsewhere, methods=["POST"]),
+                *(Route(path, _elsewhere, methods=["POST"]) for path in SURFACES),
+                Route("/v1/messages/count_tokens", _guarded(self.count_tokens), methods=["POST"]),
                 Route("/v1/models", _guarded(self.models)),
                 Route("/v1/models/{name:path}", _guarded(self.model)),
                 Route("/v1/route", _guarded(self.route), methods=["POST"]),
@@ -77,6 +80,11 @@ class Management:
             raise RequestError(f"model {name!r} does not exist here", status=404, code="model_not_found")
         return _json(found)
 
+    async def count_tokens(self, request: Request) -> Response:
+        """An estimate; Anthropic's clients ask before they send what may not fit."""
+        _, body = await self._body(request, "serve")
+        return Response(count_tokens_reply(body), media_type="application/json")
+
     async def route(self, request: Request) -> Response:
         """The decision alone: logged as a dry run, never learned from."""
         caller, body = await self._body(request, "serve")
@@ -104,12 +112,13 @@ class Management:
 
     async def decision(self, request: Request) -> Response:
         caller = self._caller(request, "serve")
-        decision_id = request.path_params["id"].lower()
+        given = request.path_params["id"]
+        decision_id = given.lower() if is_uuid(given) else await decision_named(self.state, caller.project_id, given)
         record = None
-        if is_uuid(decision_id):
+        if decision_id is not None:
             record = await find_record(self.state, _readable(caller), decision_id)
         if record is None:
-            raise RequestError(f"there is no decision {decision_id} here", status=404, code="decision_not_found")
+            raise RequestError(f"there is no decision {given} here", status=404, code="decision_not_found")
         return _json(record)
 
     async def reload(self, request: Request) -> Response:
@@ -175,39 +184,41 @@ def _readable(caller: Caller) -> str | None:
 
 
 def _guarded(handler: Handler) -> Handler:
-    """Turns a refusal into OpenAI's error object."""
+    """Turns a refusal into the error object of the client's API."""
 
     async def guarded(request: Request) -> Response:
         try:
             return await handler(request)
         except RequestError as error:
             headers = {"retry-after": retry_after(error.retry_after)} if error.retry_after is not None else None
-            return _refusal(error, headers)
+            return _refusal(request, error, headers)
 
     return guarded
 
 
 async def _elsewhere(request: Request) -> Response:
-    raise BrokenInvariant("the hot route is served before this application is asked")
+    raise BrokenInvariant("what asks a worker is served before this application is asked")
 
 
 async def _no_such_path(request: Request, error: Exception) -> Response:
-    return _refusal(RequestError(f"there is no {request.scope['path']} here", status=404, code="not_found"))
+    message = f"there is no {request.scope['path']} here"
+    return _refusal(request, RequestError(message, status=404, code="not_found"))
 
 
 async def _no_such_method(request: Request, error: Exception) -> Response:
     message = f"{request.method} is not allowed on {request.scope['path']}"
     allowed = error.headers if isinstance(error, HTTPException) else None
-    return _refusal(RequestError(message, status=405, code="method_not_allowed"), dict(allowed or {}))
+    return _refusal(request, RequestError(message, status=405, code="method_not_allowed"), dict(allowed or {}))
 
 
 async def _fault(request: Request, error: Exception) -> Response:
     """The gateway's edge logs the fault; the client gets no detail of it."""
-    return _refusal(internal_fault())
+    return _refusal(request, internal_fault())
 
 
-def _refusal(error: RequestError, headers: dict[str, str] | None = None) -> Response:
-    return Response(error_body(error), error.status, headers, media_type="application/json")
+def _refusal(request: Request, error: RequestError, headers: dict[str, str] | None = None) -> Response:
+    body = surface_of(request.scope["path"]).error_body(error)
+    return Response(body, error.status, headers, media_type="application/json")
 
 
 def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

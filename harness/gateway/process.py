@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import logging
 import math
 import os
@@ -19,6 +20,7 @@ from types import FrameType
 import uvicorn
 
 from harness.gateway.app import Gateway
+from harness.gateway.protocol import RequestProtocol
 from harness.gateway.state import State
 from pointsman.config import Settings, load_config
 from pointsman.database.open import configured_url
@@ -60,13 +62,15 @@ class Server(uvicorn.Server):
 
 def run(settings: Settings, listener: socket.socket) -> None:
     """Serves until told to stop."""
+    # Requests leave few cycles behind: at the default thresholds collecting took 8% of the CPU.
+    gc.set_threshold(50_000, 20, 100)
     config = load_config(settings.config_file)
     state = State(settings, config, configured_url(settings, config))
     server = Server(
         uvicorn.Config(
             Gateway(state),
             loop="uvloop",
-            http="httptools",
+            http=RequestProtocol,
             lifespan="on",
             access_log=False,
             log_config=None,

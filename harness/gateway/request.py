@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from harness.gateway.ask import Conversation, read_conversation
 from harness.gateway.bounds import check_json
+from harness.gateway.fields import (
+    Fields,
+    decoded,
+    flag,
+    may_store,
+    metadata_of,
+    model_name,
+    read_fields,
+    strip_hints,
+)
 from harness.gateway.guard import refuse_addresses
 from harness.gateway.hints import Hints, read_hints
 from pointsman.errors import RequestError
 from pointsman.upstream.usage import CHARS_PER_TOKEN
 
-Fields = dict[str, msgspec.Raw]
-
 _PROMPT = ("messages", "tools", "functions", "response_format")
 IMAGE_TOKENS = 1_000
 """What an image is taken to cost; its bytes say nothing of that."""
 
-_fields = msgspec.json.Decoder(Fields).decode
-_any = msgspec.json.Decoder().decode
 
-
-@dataclass(frozen=True, slots=True)
-class ChatRequest:
+class ChatRequest(msgspec.Struct, frozen=True):
     """`fields` is what goes to a worker, `metadata.pointsman` taken out; `size` is the body's length in bytes.
 
     `prompt_tokens` is an estimate; `output_tokens` the most the client wants back, 0 where it did not say.
+    `several` answers are wanted (`n`); `functions` are the API's old tools. `embeddings`: it is no chat but a
+    request of `/v1/embeddings`, whose conversation is its input.
     """
 
     fields: Fields
@@ -44,61 +49,45 @@ class ChatRequest:
     prompt_tokens: int
     output_tokens: int
     size: int
+    several: bool = False
+    functions: bool = False
+    embeddings: bool = False
 
 
 def parse_chat(body: bytes, headers: list[tuple[bytes, bytes]]) -> ChatRequest:
     """Reads a body of `/v1/chat/completions`. Raises `RequestError` (400) that says what is wrong."""
     check_json(body)
-    fields = _parse(body)
+    fields = read_fields(body)
     refuse_addresses(fields)
-    model = _decoded(fields, "model")
-    if not isinstance(model, str) or not model:
-        raise RequestError('model: expected a text, such as "pointsman"', param="model")
+    model = model_name(fields)
     messages = _messages(fields)
-    stream = _flag(fields, "stream")
-    metadata = _metadata(fields)
+    stream = flag(fields, "stream")
+    metadata = metadata_of(fields)
     hints = read_hints(metadata, headers)
     if metadata is not None and "pointsman" in metadata:
-        _strip_hints(fields)
+        strip_hints(fields)
     conversation = read_conversation(messages)
     return ChatRequest(
         fields=fields,
         model=model,
         stream=stream,
         wants_usage=stream and _wants_usage(fields),
-        store="store" not in fields or _decoded(fields, "store") is not False,
+        store=may_store(fields),
         conversation=conversation,
         hints=hints,
-        tools=_has_tools(fields),
+        tools=_has_any(fields, "tools") or _has_any(fields, "functions"),
         json_schema=_has_schema(fields),
-        logprobs=_decoded(fields, "logprobs") is True,
+        logprobs=decoded(fields, "logprobs") is True,
         prompt_tokens=_prompt_tokens(fields, conversation),
         output_tokens=_output_tokens(fields),
         size=len(body),
+        several="n" in fields and decoded(fields, "n") not in (None, 1),
+        functions=_has_any(fields, "functions"),
     )
 
 
-def _parse(body: bytes) -> Fields:
-    try:
-        return _fields(body)
-    except msgspec.ValidationError:
-        raise RequestError("the body must be a JSON object") from None
-    except msgspec.DecodeError as error:
-        raise RequestError(f"the body is not valid JSON: {error}") from None
-
-
-def _decoded(fields: Fields, name: str) -> Any:
-    raw = fields.get(name)
-    if raw is None:
-        return None
-    try:
-        return _any(raw)
-    except msgspec.MsgspecError as error:
-        raise RequestError(f"{name}: not valid JSON here: {error}", param=name) from None
-
-
 def _messages(fields: Fields) -> list[dict[str, Any]]:
-    messages = _decoded(fields, "messages")
+    messages = decoded(fields, "messages")
     if not isinstance(messages, list) or not messages:
         raise RequestError("messages: expected a list with at least one message", param="messages")
     for index, message in enumerate(messages):
@@ -113,42 +102,15 @@ def _messages(fields: Fields) -> list[dict[str, Any]]:
     return messages
 
 
-def _flag(fields: Fields, name: str) -> bool:
-    value = _decoded(fields, name)
-    if value is None or isinstance(value, bool):
-        return bool(value)
-    raise RequestError(f"{name}: expected true or false", param=name)
-
-
-def _metadata(fields: Fields) -> dict[str, Any] | None:
-    if "metadata" not in fields:
-        return None
-    value = _decoded(fields, "metadata")
-    if value is not None and not isinstance(value, dict):
-        raise RequestError("metadata: expected an object", param="metadata")
-    return value
-
-
-def _strip_hints(fields: Fields) -> None:
-    """Takes `metadata.pointsman` out, and `metadata` with it when nothing else is in it."""
-    rest = {name: value for name, value in _fields(fields["metadata"]).items() if name != "pointsman"}
-    if rest:
-        fields["metadata"] = msgspec.Raw(msgspec.json.encode(rest))
-    else:
-        del fields["metadata"]
-
-
 def _wants_usage(fields: Fields) -> bool:
-    options = _decoded(fields, "stream_options")
+    options = decoded(fields, "stream_options")
     return isinstance(options, dict) and options.get("include_usage") is True
 
 
-def _has_tools(fields: Fields) -> bool:
-    for name in ("tools", "functions"):
-        raw = fields.get(name)
-        if raw is not None and bytes(raw) != b"null" and bytes(raw)[1:-1].strip():
-            return True
-    return False
+def _has_any(fields: Fields, name: str) -> bool:
+    """Whether a list of tools has any in it."""
+    raw = fields.get(name)
+    return raw is not None and bytes(raw) != b"null" and bool(bytes(raw)[1:-1].strip())
 
 
 def _has_schema(fields: Fields) -> bool:
@@ -165,7 +127,7 @@ def _prompt_tokens(fields: Fields, conversation: Conversation) -> int:
 
 def _output_tokens(fields: Fields) -> int:
     for name in ("max_completion_tokens", "max_tokens"):
-        value = _decoded(fields, name)
+        value = decoded(fields, name)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return min(value, 10_000_000)
     return 0

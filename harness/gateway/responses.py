@@ -37,11 +37,12 @@ async def send_events(send: Send, data: bytes, *, more: bool = True) -> None:
     await send({"type": "http.response.body", "body": data, "more_body": more})
 
 
-async def send_error(send: Send, error: RequestError, headers: Headers) -> None:
+async def send_error(send: Send, error: RequestError, headers: Headers, body: bytes | None = None) -> None:
+    """`body` is the error in the words of the client's API, where they are not OpenAI's."""
     extra = list(headers)
     if error.retry_after is not None:
         extra.append((b"retry-after", retry_after(error.retry_after).encode()))
-    await send_json(send, error.status, error_body(error), extra)
+    await send_json(send, error.status, error_body(error) if body is None else body, extra)
 
 
 def unlogged(error: StoreError) -> RequestError:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import random
+import socket
 import time
 from collections import OrderedDict
 from contextlib import suppress
@@ -17,10 +19,13 @@ from harness.gateway.generation import Generation, build_generation, choose_endp
 from harness.gateway.metrics import Metrics
 from harness.gateway.recent import Recent
 from harness.gateway.redact import Redactor
+from pointsman.budgets import Ledger, Store
 from pointsman.config import Config, Settings, load_config
 from pointsman.database.engine import make_engine
 from pointsman.errors import ConfigError, UserError
+from pointsman.idempotency import New, keep, sweep
 from pointsman.identity import Directory, read_directory
+from pointsman.ids import new_id
 from pointsman.journal import Journal
 from pointsman.journal.folder import journal_root
 from pointsman.pool import Endpoint, Worker
@@ -33,6 +38,8 @@ from pointsman.upstream.transport import AiohttpTransport, Transport
 REFRESH_SECONDS = 1.0
 LOOKUP_SECONDS = 0.25
 LATENCY_WEIGHT = 0.1
+CLAIMS_EVERY = 5  # rounds of refreshing
+SWEEP_EVERY = 3_600
 
 log = logging.getLogger("pointsman.gateway")
 
@@ -51,6 +58,9 @@ class State:
         self.breaker = Breaker(config.breaker.failures, config.breaker.open_seconds, time.monotonic)
         self.episodes = Episodes(self._lookup_episode)
         self.latencies: OrderedDict[str, float] = OrderedDict()
+        holder = f"{socket.gethostname()}:{os.getpid()}:{new_id()}"
+        self.ledger = Ledger(Store(self.engine, holder), home=settings.home)
+        self.claims: set[New] = set()
         self.stopping = False
         self.in_flight = 0
         self._config = config
@@ -77,6 +87,7 @@ class State:
             with suppress(asyncio.CancelledError):
                 await task
         self.journal.close()
+        await self.ledger.close()
         await self.transport.close()
         self.engine.dispose()
 
@@ -103,7 +114,7 @@ class State:
         """Keys from Postgres, and the journal's depth from disk. Never raises for either being away."""
         try:
             self.journal.measure()
-            directory = await asyncio.to_thread(read_directory, self.engine)
+            directory, _ = await asyncio.gather(asyncio.to_thread(read_directory, self.engine), self.ledger.refresh())
         except OSError as error:
             log.error("the data folder cannot be read (%s)", error.strerror)
         except SQLAlchemyError as error:
@@ -153,8 +164,14 @@ class State:
             await asyncio.sleep(REFRESH_SECONDS)
             await self.refresh()
             rounds += 1
-            if rounds % 60 == 1 and self.database_up:
-                with suppress(SQLAlchemyError):
+            if not self.database_up:
+                continue
+            with suppress(SQLAlchemyError):
+                if self.claims and rounds % CLAIMS_EVERY == 0:
+                    await asyncio.to_thread(keep, self.engine, frozenset(self.claims))
+                if rounds % SWEEP_EVERY == 1:
+                    await asyncio.to_thread(sweep, self.engine)
+                if rounds % 60 == 1:
                     state = await asyncio.to_thread(database_state, self.engine)
                     self.metrics.default_rows.set(sum(state.default_rows.values()))
 

@@ -13,10 +13,12 @@ from harness.gateway.access import Caller
 from harness.gateway.feedback import Feedback
 from harness.gateway.records import find_by_completion, find_record, is_young
 from harness.gateway.state import State
+from harness.gateway.surfaces.responses import decision_id as decision_of_response
 from pointsman.errors import RequestError
 from pointsman.ids import given_episode_id, is_uuid
 from pointsman.tables import METADATA
 
+MESSAGE = "msg_"
 _EPISODE = METADATA.tables["episode"]
 
 
@@ -35,12 +37,28 @@ async def find_subject(state: State, caller: Caller, word: Feedback) -> Subject:
         identity = word.decision_id.lower()
         return Subject(identity, None, await _knows_decision(state, caller, identity))
     if word.completion_id is not None:
+        if (named := decision_of_response(word.completion_id)) is not None:
+            return Subject(named, None, await _knows_decision(state, caller, named))
         # Completion ids have no time in them: an unknown one may be on its way from another process.
-        found = await find_by_completion(state, caller.project_id, word.completion_id)
+        found = await decision_named(state, caller.project_id, word.completion_id)
         return Subject(found, None, found is not None)
     assert word.episode_id is not None
     episode = given_episode_id(caller.secret, word.episode_id)
     return Subject(None, episode, await _knows_episode(state, caller, word.episode_id, episode))
+
+
+async def decision_named(state: State, project_id: str, answer_id: str) -> str | None:
+    """The decision behind the id of an answer, as any surface gave it: a completion's, a response's, a message's.
+
+    A message's is the completion's behind `msg_`, unless the worker's own began so.
+    """
+    if (named := decision_of_response(answer_id)) is not None:
+        return named
+    found = await find_by_completion(state, project_id, answer_id)
+    plain = answer_id.removeprefix(MESSAGE)
+    if found is None and plain != answer_id:
+        found = await find_by_completion(state, project_id, plain)
+    return found
 
 
 async def _knows_decision(state: State, caller: Caller, decision_id: str) -> bool:

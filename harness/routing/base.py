@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, Protocol
+
+import msgspec
 
 from pointsman.hashing import content_hash
 from pointsman.ids import content_id
@@ -14,8 +16,7 @@ from pointsman.pool import Worker
 from pointsman.words import ParseStatus, RouterKind
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(msgspec.Struct, frozen=True):
     """A request as routers see it: the person's ask, and everything else apart.
 
     `text` is what the person asked last. `context` holds, as plain text and bounded, what surrounds
@@ -29,8 +30,7 @@ class Ask:
     has_tools: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RouterUsage:
+class RouterUsage(msgspec.Struct, frozen=True):
     """What one routing cost: tokens and USD of the router LLM, NULL (None) where unknown."""
 
     input_tokens: int | None = None
@@ -38,8 +38,10 @@ class RouterUsage:
     cost: Decimal | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+NO_USAGE = RouterUsage()
+
+
+class Scored(msgspec.Struct, frozen=True):
     """One router's word on one ask.
 
     `scores` has every worker that was offered, larger is better, on the router's own scale (log
@@ -54,7 +56,7 @@ class Scored:
     card_order: tuple[str, ...] = ()
     template_hash: str | None = None
     flags: tuple[str, ...] = ()
-    usage: RouterUsage = field(default_factory=RouterUsage)
+    usage: RouterUsage = NO_USAGE
 
 
 @dataclass(frozen=True)

@@ -7,21 +7,24 @@ capabilities means none of them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from decimal import Decimal
+
+import msgspec
 
 from pointsman.pool import Pool, Price, Worker
 
 UNHEALTHY = "unhealthy"
 _NONE: frozenset[str] = frozenset()
+_EMBEDDINGS = frozenset({"embeddings"})
+"""A worker that declares this and nothing else is no chat model."""
 _MILLION = Decimal(1_000_000)
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     """What a request asks of a worker.
 
     `prompt_tokens` is an estimate, `output_tokens` the most the client wants back (0: it did not say).
+    `several` answers in one reply (`n`); `functions` are the chat API's old tools; `embeddings` and no chat.
     `allowed` None allows every worker. `budget` is the most this request may cost, in USD.
     """
 
@@ -30,6 +33,9 @@ class Needs:
     audio: bool = False
     json_schema: bool = False
     logprobs: bool = False
+    several: bool = False
+    functions: bool = False
+    embeddings: bool = False
     prompt_tokens: int = 0
     output_tokens: int = 0
     tags: frozenset[str] = _NONE
@@ -46,22 +52,35 @@ class Needs:
             (self.audio, "audio"),
             (self.json_schema, "json_schema"),
             (self.logprobs, "logprobs"),
+            (self.embeddings, "embeddings"),
+        )
+        return tuple(name for wanted, name in named if wanted)
+
+    @property
+    def beyond_anthropic(self) -> tuple[str, ...]:
+        """What a worker that speaks Anthropic's API cannot give, whatever it declares."""
+        named = (
+            (self.several, "n"),
+            (self.functions, "functions"),
+            (self.audio, "audio"),
+            (self.logprobs, "logprobs"),
+            (self.embeddings, "embeddings"),
         )
         return tuple(name for wanted, name in named if wanted)
 
 
-@dataclass(frozen=True, slots=True)
-class Eligibility:
+class Eligibility(msgspec.Struct, frozen=True):
     """For every worker of the pool, in its order: None, or why it may not be offered.
 
-    Reasons: `not_allowed`, `excluded`, `no_<capability>`, `tag:<tag>`, `context_window`, `budget`,
-    `unhealthy`. `health_lifted`: every worker left was unhealthy, so health was set aside; a call that
-    may fail is better than a refusal.
+    Reasons: `not_allowed`, `excluded`, `no_<capability>`, `no_n` and `no_functions` (a worker that speaks
+    Anthropic's API), `embeddings_only`, `tag:<tag>`, `context_window`, `budget`, `unhealthy`.
+    `health_lifted`: every worker left was unhealthy, so health was set aside; a call that may fail is better
+    than a refusal.
     """
 
     reasons: dict[str, str | None]
     health_lifted: bool = False
-    workers: tuple[Worker, ...] = field(default=(), repr=False)
+    workers: tuple[Worker, ...] = ()
 
 
 def eligible(pool: Pool, needs: Needs, healthy: Callable[[str], bool]) -> Eligibility:
@@ -93,9 +112,18 @@ def _why_not(worker: Worker, needs: Needs, wanted: tuple[str, ...], dearest: Pri
     for capability in wanted:
         if capability not in worker.capabilities:
             return f"no_{capability}"
+    if worker.quirks.api == "anthropic" and (beyond := needs.beyond_anthropic):
+        return f"no_{beyond[0]}"
+    if worker.capabilities == _EMBEDDINGS and not needs.embeddings:
+        return "embeddings_only"
     if needs.tags and not needs.tags <= worker.tags:
         return f"tag:{min(needs.tags - worker.tags)}"
-    if worker.context_window is not None and needs.prompt_tokens + _output(worker, needs) > worker.context_window:
+    # A list of inputs is bounded one by one, by the worker.
+    if (
+        worker.context_window is not None
+        and not needs.embeddings
+        and needs.prompt_tokens + _output(worker, needs) > worker.context_window
+    ):
         return "context_window"
     if needs.budget is not None and _cost(worker, needs, dearest) > needs.budget:
         return "budget"

@@ -11,14 +11,14 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from pointsman.errors import BrokenInvariant
 from pointsman.words import Forced
 
 
-@dataclass(frozen=True, slots=True)
-class Draw:
+class Draw(msgspec.Struct, frozen=True):
     """What was drawn and from which probabilities.
 
     `draw` holds the uniforms: (that of ε, that of the worker), empty where the choice was forced.

@@ -6,16 +6,20 @@ import asyncio
 import random
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from decimal import Decimal
+from threading import Barrier
 
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from pointsman.budgets import FREE, Ledger, Store
+from pointsman.budgets.account import Report
 from pointsman.errors import RequestError
 from pointsman.identity import DEFAULT_PROJECT_ID
+from pointsman.ids import new_id
 
 D = Decimal
 
@@ -37,7 +41,7 @@ def refused(ledger, world, amount="1", tokens=0):
 
 
 def test_two_gateways_with_many_threads_never_overspend_and_use_nearly_all(world, engine):
-    world.budget(limit_usd=D(10))
+    world.budget(limit_usd=D(10), period="total")
     ledgers = [Ledger(Store(engine, name)) for name in "ab"]
     settled, refusals, stop = [], [], threading.Event()
 
@@ -178,6 +182,16 @@ def test_a_clean_stop_gives_everything_back(world):
     assert asyncio.run(ledger.close())
     spend(other, world, 6)
     assert refused(other, world).code == "budget_exceeded"
+
+
+def test_one_large_request_does_not_keep_the_rest_from_the_others(world):
+    world.budget(limit_usd=D(100))
+    ledger, other = world.ledger("a"), world.ledger("b")
+    ledger.take(budgets(ledger, world), D(96)).release()
+    assert refused(other, world, 50).retry_after == 1
+    world.clock.pass_(seconds=1)
+    asyncio.run(ledger.refresh())
+    spend(other, world, 50)
 
 
 def test_idle_slices_go_back(world):
@@ -363,7 +377,7 @@ def test_reserve_and_settle_take_microseconds(world):
     own, estimate, actual = budgets(ledger, world), D("0.0123"), D("0.0077")
     ledger.take(own, estimate, 900).settle(actual, tokens=700)
     best = min(_timed(ledger, own, estimate, actual) for _ in range(5))
-    assert best < 100e-6, f"{best * 1e6:.1f} µs"  # measured: see docs/log.md; the bound only catches a query
+    assert best < 100e-6, f"{best * 1e6:.1f} µs"  # 3 µs measured; the bound is for a query that slips in
 
 
 def _timed(ledger, own, estimate, actual, number=2000):
@@ -371,3 +385,50 @@ def _timed(ledger, own, estimate, actual, number=2000):
     for _ in range(number):
         ledger.reserve(own, estimate, 900).settle(actual, tokens=700)
     return (time.perf_counter() - began) / number
+
+
+def test_gateways_that_ask_at_the_same_moment_get_no_more_than_there_is(world):
+    with ThreadPoolExecutor(8) as pool:
+        for period in ("day", "month", "total"):
+            world.budget(limit_usd=D(10), period=period)
+            budget = world.store().catalogue().budgets[-1]
+            stores, together = [world.store(str(i)) for i in range(8)], Barrier(8)
+
+            def ask(store, budget=budget, together=together):
+                together.wait()
+                return store.renew([Report(new_id(), budget.id, None, need=D(7))])[0].amount
+
+            amounts = list(pool.map(ask, stores))
+            assert D(7) <= sum(amounts) <= D(10)
+
+
+def test_a_limit_that_is_lowered_takes_back_what_is_not_spent(world):
+    world.budget(limit_usd=D(100))
+    ledger = world.ledger()
+    spend(ledger, world, 1)  # 4 are at hand
+    world.budget(limit_usd=D(2))
+    asyncio.run(ledger.refresh())
+    assert refused(ledger, world, 3).code == "budget_exceeded"
+    spend(ledger, world, 1)
+
+
+def test_a_new_day_forgets_what_closed_leases_spent(world):
+    world.budget(limit_usd=D(10))
+    ledger = world.ledger()
+    spend(ledger, world, 10)
+    assert asyncio.run(ledger.close())
+    assert world.spent() == 10
+    world.clock.pass_(days=1)
+    assert world.spent() == 0
+    spend(world.ledger("b"), world, 10)
+
+
+def test_slices_shrink_towards_the_end(world):
+    world.budget(limit_usd=D(100))
+    ledger, other = world.ledger("a"), world.ledger("b")
+    spend(ledger, world, 96)
+    asyncio.run(ledger.refresh())
+    spend(other, world, "0.01")
+    with world.engine.connect() as connection:
+        amount = connection.scalar(text("SELECT amount FROM budget_lease WHERE holder = 'b'"))
+    assert 0.5 < amount <= 1

@@ -86,3 +86,14 @@ def test_a_key_that_is_not_there(run, file):
     pasted = run("keys", "budget", "pm_a-whole-key-pasted-by-mistake")
     assert pasted.exit_code == 2 and "pasted" not in pasted.stderr
     assert run("keys", "budget", unknown, "--remove", "--budget", "1").exit_code == 2
+
+
+def test_a_project_has_a_budget_of_its_own(run, key_id):
+    done = run("keys", "budget", "--project", "default", "--budget", "1000", "--period", "total")
+    assert (done.exit_code, done.stdout) == (0, "spent $0.00 of $1000.00 in all\n")
+    listed = run("keys", "list").stdout
+    assert listed.endswith("the whole of project default: spent $0.00 of $1000.00 in all\n")
+    assert run("keys", "budget", "--project", "default", "--remove").stdout == "no limits\n"
+    assert "spent $0.00 of $5.00 a month" in run("keys", "budget", key_id).stdout
+    both = run("keys", "budget", key_id, "--project", "default")
+    assert (both.exit_code, both.stderr) == (2, "expected either a key's ID or --project, and not both\n")

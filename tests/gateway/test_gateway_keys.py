@@ -19,6 +19,10 @@ ROUTES = [
     ("POST", "/v1/feedback", "feedback"),
     ("GET", "/v1/decisions/{decision}", "serve"),
     ("POST", "/v1/chat/completions", "serve"),
+    ("POST", "/v1/responses", "serve"),
+    ("POST", "/v1/messages", "serve"),
+    ("POST", "/v1/messages/count_tokens", "serve"),
+    ("POST", "/v1/embeddings", "serve"),
     ("POST", "/v1/reload", "admin"),
     ("GET", "/metrics", "serve"),
 ]
@@ -31,7 +35,9 @@ def bearer(key: str) -> dict[str, str]:
 def body_for(path: str, decision: str) -> dict:
     if path == "/v1/feedback":
         return {"decision_id": decision, "comment": "fine"}
-    return {"model": "pointsman", "messages": [{"role": "user", "content": "x"}]}
+    if path in ("/v1/responses", "/v1/embeddings"):
+        return {"model": "pointsman", "input": "x"}
+    return {"model": "pointsman", "messages": [{"role": "user", "content": "x"}], "max_tokens": 10}
 
 
 def call(gateway, method, path, decision, headers):
@@ -40,6 +46,19 @@ def call(gateway, method, path, decision, headers):
     return gateway.client.request(
         method, path, content=content, headers={"content-type": "application/json", **headers}
     )
+
+
+@pytest.fixture(scope="module")
+def gateway(make_gateway, shared_upstream):
+    """With a worker for every route."""
+    embedder = '[[workers]]\nname = "embedder"\ndescription = "E"\nmodel = "m-e"\ncapabilities = ["embeddings"]\n'
+    return make_gateway(more=f'{embedder}base_url = "{shared_upstream.url}"\n')
+
+
+def refusal_of(answer) -> str:
+    """The error's code, or its type where the API has no codes."""
+    error = answer.json()["error"]
+    return error.get("code") or error["type"]
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +80,7 @@ def test_every_route_needs_its_scope(gateway, keys, decision, method, path, scop
         assert answer.status_code == 200, answer.text
     else:
         assert answer.status_code == 403
-        assert answer.json()["error"]["code"] == "missing_scope"
+        assert refusal_of(answer) == ("permission_error" if "messages" in path else "missing_scope")
 
 
 @pytest.mark.parametrize(("method", "path", "scope"), ROUTES, ids=lambda value: str(value))

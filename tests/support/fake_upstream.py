@@ -1,7 +1,8 @@
 """A scripted upstream on loopback: raw HTTP/1.1, so that a test says every byte, pause and reset of a worker.
 
 `script(model, *behaviours)` says what the next calls for a provider model meet; the last behaviour
-repeats. `calls` is what arrived, with when each caller left.
+repeats. Without a script a chat is answered with "ok", and embeddings with one vector per input. `calls`
+is what arrived, with when each caller left.
 """
 
 from __future__ import annotations
@@ -131,7 +132,9 @@ class Upstream:
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         call = Call(first.split(" ")[1], headers, body, writer, writer.get_extra_info("peername")[1])
         self.calls.append(call)
-        scripts = self.scripts.get(call.json.get("model"), [text("ok")])
+        scripts = self.scripts.get(
+            call.json.get("model"), [vectors if call.path.endswith("/embeddings") else text("ok")]
+        )
         behaviour = scripts.pop(0) if len(scripts) > 1 else scripts[0]
         work = asyncio.ensure_future(behaviour(call))
         watch = asyncio.ensure_future(reader.read(1))
@@ -249,6 +252,15 @@ def stream(
             await asyncio.sleep(60)
 
     return behave
+
+
+async def vectors(call: Call) -> None:
+    """One vector per input, as `/v1/embeddings` answers."""
+    given = call.json["input"]
+    count = len(given) if isinstance(given, list) else 1
+    data = [{"object": "embedding", "index": n, "embedding": [0.5, n]} for n in range(count)]
+    usage = {"prompt_tokens": 7 * count, "total_tokens": 7 * count}
+    await reply({"object": "list", "data": data, "model": "embedder", "usage": usage})(call)
 
 
 async def reset(call: Call) -> None:

@@ -1,4 +1,4 @@
-"""The real gateway in a thread: its ASGI application and state under uvicorn (uvloop, httptools) on loopback."""
+"""The real gateway in a thread: its application, state and protocol under uvicorn (uvloop) on loopback."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import uvicorn
 from sqlalchemy import Engine, text
 
 from harness.gateway.app import Gateway
+from harness.gateway.protocol import RequestProtocol
 from harness.gateway.state import State
 from pointsman.config import Settings, load_text
 from pointsman.database.engine import make_engine, psycopg_url
@@ -54,7 +55,7 @@ class RunningGateway:
             uvicorn.Config(
                 Gateway(self.state),
                 loop="uvloop",
-                http="httptools",
+                http=RequestProtocol,
                 ws="none",
                 lifespan="on",
                 log_config=None,

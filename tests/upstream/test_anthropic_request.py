@@ -233,10 +233,8 @@ def test_the_clients_own_fields_come_back_but_not_those_that_chat_says() -> None
 
 
 def test_headers() -> None:
-    assert headers("k", ["b1", "b2"]) == {
-        "content-type": "application/json",
+    assert headers(["b1", "b2"]) == {
         "anthropic-version": "2023-06-01",
-        "x-api-key": "k",
         "anthropic-beta": "b1,b2",
     }
-    assert "x-api-key" not in headers(None) and "anthropic-beta" not in headers("k")
+    assert headers() == {"anthropic-version": "2023-06-01"}

@@ -16,6 +16,8 @@ from typing import Any
 import msgspec
 
 from harness.gateway.bounds import check_json
+from harness.gateway.fields import read_fields
+from harness.gateway.guard import refuse_addresses
 from harness.gateway.request import IMAGE_TOKENS
 from harness.gateway.surfaces.anthropic_blocks import chat_messages, expect
 from pointsman.errors import RequestError
@@ -41,6 +43,7 @@ _TRANSLATED = frozenset(
         "temperature",
         "top_p",
         "stream",
+        "store",
     ]
 )
 
@@ -73,6 +76,7 @@ def to_chat(body: bytes, headers: Headers = ()) -> ChatBody:
     Of the headers only `anthropic-beta` is read.
     """
     given = {name: value for name, value in _read(body).items() if value is not None}
+    refuse_addresses(read_fields(body))  # here, so that a refusal has the client's own name of the field
     if "mcp_servers" in given:
         raise RequestError("mcp_servers: servers are reached by the client here, not by a worker", param="mcp_servers")
     chat: dict[str, Any] = {
@@ -166,6 +170,8 @@ def _sampling(given: dict[str, Any], chat: dict[str, Any]) -> None:
             expect(text, str, f"stop_sequences[{index}]", "a text")
         if stops:
             chat["stop"] = stops
+    if "store" in given:  # this gateway's own, as chat completions have it
+        chat["store"] = expect(given["store"], bool, "store", "true or false")
     if "stream" in given and expect(given["stream"], bool, "stream", "true or false"):
         chat["stream"] = True
 

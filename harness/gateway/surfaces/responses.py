@@ -12,9 +12,10 @@ from harness.gateway.surfaces.responses_context import (
 )
 from harness.gateway.surfaces.responses_reply import from_chat
 from harness.gateway.surfaces.responses_request import to_chat
-from harness.gateway.surfaces.responses_stream import ResponsesStream
+from harness.gateway.surfaces.responses_stream import DONE, ResponsesStream
 
 __all__ = [
+    "DONE",
     "ChatBody",
     "ResponsesContext",
     "ResponsesStream",

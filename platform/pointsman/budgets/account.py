@@ -51,7 +51,9 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The answer: `amount` is the lease's new total, `spent` what all have used as far as is known.
+    """The answer: `amount` is the lease's new total, `slice` the free part that is fair without a special need.
+
+    `spent` is what all have used as far as is known.
 
     `requests` and `tokens` are given on top; `requests_left` and `tokens_left` stay in the buckets.
     `reset_seconds` is None for a budget that never resets.
@@ -149,12 +151,12 @@ class Account:
         # What was used is used, even where it is more than there was room for.
         kept = max(committed, min(report.amount, room))
         unspent = room - committed
-        piece = max(min(limit / SLICES, unspent / NEARING_THE_END), ZERO)
-        piece = max(piece, min(report.need, unspent)).quantize(_LEAST, ROUND_UP)
+        fair = max(min(limit / SLICES, unspent / NEARING_THE_END), ZERO)
+        wanted = max(fair, min(report.need, unspent)).quantize(_LEAST, ROUND_UP)
         free = kept - committed
-        if free < report.need or 2 * free < piece:
-            kept = max(kept, min(room, committed + piece))
-        return kept, piece
+        if free < report.need or 2 * free < fair:
+            kept = max(kept, min(room, committed + wanted))
+        return kept, fair
 
     def _close(self, report: Report) -> None:
         """Folds a lease's use into the budget's. One that is not there was closed before."""

@@ -119,6 +119,7 @@ class Hold:
         """What to tell and to ask now; None where nothing has changed and nothing is wanted."""
         purse, needs = self.purse, self._needs
         piece = self.heard.slice if self.heard else ZERO
+        before = purse.amount
         if now >= self.until:
             purse.amount = purse.committed
         elif purse.free > 2 * max(piece, Decimal(needs.get("money", 0))):
@@ -127,7 +128,8 @@ class Hold:
         tokens = self._wanted("tokens", self.tokens, self.budget.tokens_per_minute)
         low = self.budget.limit_usd is not None and 2 * purse.free < piece
         telling = (purse.used, purse.reserved)
-        if not (needs or requests or tokens or low or telling != self._told or now >= self._renew_at):
+        changed = telling != self._told or purse.amount != before
+        if not (needs or requests or tokens or low or changed or now >= self._renew_at):
             return None
         self._needs, self._asked, self._telling = {}, needs, telling
         self.requests += min(requests, 0)
@@ -175,7 +177,8 @@ class Hold:
         self.requests += grant.requests
         self.tokens += grant.tokens
         self.heard, self.heard_at = grant, sent
-        self.until = sent + min(grant.seconds, grant.reset_seconds or grant.seconds)
+        reset = grant.seconds if grant.reset_seconds is None else grant.reset_seconds
+        self.until = sent + min(grant.seconds, reset)
         self._renew_at = sent + (self.until - sent) / 2
         self._dry = {kind: dry for kind in self._asked if (dry := self._still_short(kind, sent)) is not None}
         self._asked = {}

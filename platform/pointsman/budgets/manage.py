@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert
 from pointsman.budgets.terms import period_end, period_start
 from pointsman.errors import UserError
 from pointsman.ids import is_uuid, new_id
-from pointsman.tables import ApiKey, BudgetLease, BudgetRow
+from pointsman.tables import ApiKey, BudgetLease, BudgetRow, Project
 from pointsman.words import BudgetPeriod, members
 
 MOST = 2_000_000_000
@@ -20,6 +20,7 @@ MOST = 2_000_000_000
 
 _budgets = BudgetRow.__table__  # type: ignore[attr-defined]
 _leases = BudgetLease.__table__  # type: ignore[attr-defined]
+_projects = Project.__table__  # type: ignore[attr-defined]
 _keys = ApiKey.__table__  # type: ignore[attr-defined]
 
 
@@ -28,6 +29,7 @@ class BudgetStatus:
     """A budget with what was spent of it in the period that runs now. `key_id` None: the whole project's."""
 
     id: str
+    project: str
     project_id: str
     key_id: str | None
     period: BudgetPeriod
@@ -64,33 +66,9 @@ def set_budget(
     connection.execute(made.on_conflict_do_update(index_elements=["project_id", "key_id", "period"], set_=given))
 
 
-def set_key_budget(
-    connection: Connection,
-    key_id: str,
-    *,
-    period: BudgetPeriod = "day",
-    limit_usd: Decimal | None = None,
-    requests_per_minute: int | None = None,
-    tokens_per_minute: int | None = None,
-) -> None:
-    """As `set_budget`, for a key by its id."""
-    set_budget(
-        connection,
-        project_id=require_key(connection, key_id),
-        key_id=key_id,
-        period=period,
-        limit_usd=limit_usd,
-        requests_per_minute=requests_per_minute,
-        tokens_per_minute=tokens_per_minute,
-    )
-
-
-def remove_key_budgets(connection: Connection, key_id: str, period: BudgetPeriod | None = None) -> int:
-    """Ends a key's budgets, all or that of one period; how many there were."""
-    require_key(connection, key_id)
-    chosen = delete(_budgets).where(_budgets.c.key_id == key_id)
-    if period is not None:
-        chosen = chosen.where(_budgets.c.period == period)
+def remove_budgets(connection: Connection, *, project_id: str, key_id: str | None) -> int:
+    """Ends all budgets of a key, or with None those of the project itself; how many there were."""
+    chosen = delete(_budgets).where(_budgets.c.project_id == project_id, _budgets.c.key_id.is_not_distinct_from(key_id))
     return connection.execute(chosen).rowcount
 
 
@@ -103,14 +81,13 @@ def list_budgets(connection: Connection, now: datetime | None = None) -> list[Bu
         .subquery()
     )
     same = (used.c.budget_id == _budgets.c.id) & (used.c.period_start == _budgets.c.period_start)
-    rows = connection.execute(
-        select(_budgets, func.coalesce(used.c.used, 0).label("used"))
-        .join(used, same, isouter=True)
-        .order_by(_budgets.c.id)
-    )
+    columns = (_budgets, _projects.c.name.label("project"), func.coalesce(used.c.used, 0).label("used"))
+    found = select(*columns).join(_projects).join(used, same, isouter=True)
+    rows = connection.execute(found.order_by(_budgets.c.id))
     return [
         BudgetStatus(
             id=str(row.id),
+            project=row.project,
             project_id=str(row.project_id),
             key_id=None if row.key_id is None else str(row.key_id),
             period=row.period,

@@ -19,15 +19,17 @@ if TYPE_CHECKING:
     from pointsman.budgets.manage import BudgetStatus
     from pointsman.words import BudgetPeriod
 
-BUDGET_HELP = """Show a key's budgets, or change them.
+BUDGET_HELP = """Show the budgets of a key or of a whole project, or change them.
 
 What was spent in the period stays; a limit that is not named stays as it
-is. Gateways know it within two seconds.
+is. Gateways know it within two seconds. A project's budget binds all its
+keys together, each beside its own.
 
 Examples:
   pointsman keys budget ID                         what it may spend, and has spent
   pointsman keys budget ID --budget 20             20 USD a day
   pointsman keys budget ID --budget 300 --period month
+  pointsman keys budget --project shop --budget 1000 --period month
   pointsman keys budget ID --remove                no limits any more
 """
 
@@ -58,43 +60,49 @@ class Limits:
     def given(self) -> bool:
         return (self.limit_usd, self.requests_per_minute, self.tokens_per_minute) != (None, None, None)
 
-    def set(self, connection: Connection, key_id: str) -> list[BudgetStatus]:
-        """Gives the key these limits; all its budgets as they are then."""
-        from pointsman.budgets.manage import set_key_budget
+    def set(self, connection: Connection, project_id: str, key_id: str | None) -> None:
+        """Gives a key, or with None a project, these limits."""
+        from pointsman.budgets.manage import set_budget
 
-        set_key_budget(
+        set_budget(
             connection,
-            key_id,
+            project_id=project_id,
+            key_id=key_id,
             period=self.period,
             limit_usd=self.limit_usd,
             requests_per_minute=self.requests_per_minute,
             tokens_per_minute=self.tokens_per_minute,
         )
-        return budgets_of(connection, key_id)
 
 
 def budget_command(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="The key's id, from `pointsman keys list`.")],
+    key_id: Annotated[
+        str | None,
+        typer.Argument(metavar="[ID]", help="The key's id, from `pointsman keys list`.", show_default=False),
+    ] = None,
+    project: Annotated[
+        str | None, typer.Option("--project", help="The whole of this project, in place of a key.", show_default=False)
+    ] = None,
     budget: BudgetUsd = None,
     period: Period = "day",
     requests_per_minute: RequestsPerMinute = None,
     tokens_per_minute: TokensPerMinute = None,
-    remove: Annotated[bool, typer.Option("--remove", help="End all its budgets.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="End all budgets of the key or project.")] = False,
     json: Json = False,
     config: ConfigFile = None,
 ) -> None:
-    from pointsman.budgets.manage import remove_key_budgets
-    from pointsman.ids import is_uuid
+    from pointsman.budgets.manage import remove_budgets
 
     limits = read_limits(budget, period, requests_per_minute, tokens_per_minute)
     if remove and limits.given:
-        raise UserError("--remove ends all budgets of the key, and takes no limits beside it")
-    if not is_uuid(key_id):  # a key itself, pasted by mistake, is not to be printed
-        raise UserError(f"ID: expected a key's id, from `pointsman keys list`, got {key_id[:7]!r}")
+        raise UserError("--remove ends all budgets, and takes no limits beside it")
     with log_database(*opened(config)) as engine, engine.begin() as connection:
+        project_id = _bound(connection, key_id, project)
         if remove:
-            remove_key_budgets(connection, key_id)
-        budgets = limits.set(connection, key_id) if limits.given else budgets_of(connection, key_id)
+            remove_budgets(connection, project_id=project_id, key_id=key_id)
+        if limits.given:
+            limits.set(connection, project_id, key_id)
+        budgets = budgets_of(connection, project_id, key_id)
     if json:
         print_json([asdict(made) for made in budgets])
         return
@@ -104,12 +112,27 @@ def budget_command(
         say(out(), "no limits")
 
 
-def budgets_of(connection: Connection, key_id: str) -> list[BudgetStatus]:
-    """A key's budgets; raises where there is no such key."""
-    from pointsman.budgets.manage import list_budgets, require_key
+def budgets_of(connection: Connection, project_id: str, key_id: str | None) -> list[BudgetStatus]:
+    """The budgets of a key, or with None of a project itself."""
+    from pointsman.budgets.manage import list_budgets
 
-    require_key(connection, key_id)
-    return [made for made in list_budgets(connection) if made.key_id == key_id]
+    return [made for made in list_budgets(connection) if (made.project_id, made.key_id) == (project_id, key_id)]
+
+
+def _bound(connection: Connection, key_id: str | None, project: str | None) -> str:
+    """The id of the project that is meant, or that the key belongs to."""
+    from pointsman.budgets.manage import require_key
+    from pointsman.identity import ensure_project
+    from pointsman.ids import is_uuid
+
+    if (key_id is None) == (project is None):
+        raise UserError("expected either a key's ID or --project, and not both")
+    if project is not None:
+        return ensure_project(connection, project)
+    assert key_id is not None
+    if not is_uuid(key_id):  # a key itself, pasted by mistake, is not to be printed
+        raise UserError(f"ID: expected a key's id, from `pointsman keys list`, got {key_id[:7]!r}")
+    return require_key(connection, key_id)
 
 
 def budget_line(budget: BudgetStatus) -> str:

@@ -16,6 +16,7 @@ from pointsman.commands.budgets import (
     TokensPerMinute,
     budget_command,
     budget_line,
+    budgets_of,
     read_limits,
 )
 from pointsman.commands.database import log_database
@@ -75,6 +76,7 @@ def create_command(
     json: Json = False,
     config: ConfigFile = None,
 ) -> None:
+    from pointsman.budgets.manage import require_key
     from pointsman.identity import create_key, list_keys
 
     scopes = read_scopes(scope or DEFAULT_SCOPES)
@@ -84,7 +86,10 @@ def create_command(
             connection, project=project, scopes=scopes, owner=owner, learn=learn, explore=explore, note=note
         )
         made = list_keys(connection)[0]
-        budgets = limits.set(connection, made.id) if limits.given else []
+        project_id = require_key(connection, made.id)
+        if limits.given:
+            limits.set(connection, project_id, made.id)
+        budgets = budgets_of(connection, project_id, made.id)
     if json:
         limited = [asdict(each) for each in budgets]
         print_json({"key": key, "id": made.id, "project": project, "scopes": scopes, "budgets": limited})
@@ -115,6 +120,9 @@ def list_command(json: Json = False, config: ConfigFile = None) -> None:
         say(out(), f"    project {row.project}: {', '.join(row.scopes)}; {made}", "dim")
         for budget in by_key[row.id]:
             say(out(), f"    {budget_line(budget)}", "dim" if row.revoked_at else "")
+    for budget in budgets:
+        if budget.key_id is None:
+            say(out(), f"the whole of project {budget.project}: {budget_line(budget)}")
 
 
 def revoke_command(

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from pointsman.words import Capability, RouterKind
+from pointsman.words import Capability, RouterKind, WorkerApi
 
 
 def _to_float(value: Any) -> Any:
@@ -58,6 +58,7 @@ class GatewayConfig(Section):
     grace: Seconds = 20
     max_body_bytes: int = Field(20_000_000, ge=1_000)
     max_in_flight: int = Field(1_000, ge=1)
+    keep_alive: Seconds = 15
 
 
 class DashboardConfig(Section):
@@ -147,10 +148,18 @@ class PriceConfig(Section):
 class QuirksConfig(Section):
     """How a worker departs from OpenAI's API."""
 
+    api: WorkerApi = "openai"
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] | None = None
     stream_usage: bool = True
     auth_header: str = "authorization"
     system_role: Literal["system", "developer"] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _anthropics_header(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("api") == "anthropic":
+            return {"auth_header": "x-api-key", **value}
+        return value
 
 
 class EndpointConfig(Section):

@@ -16,10 +16,12 @@ import errno
 import logging
 import os
 import time
+from bisect import insort
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
 
 from pointsman.errors import StoreError
@@ -29,6 +31,12 @@ from pointsman.journal.lines import OpenDecision, Payload, TableRow, encode_line
 
 SEGMENT_BYTES = 64 * 1024 * 1024
 SEGMENT_SECONDS = 86_400.0  # a quiet process must not keep text beyond its retention
+
+SIBLINGS = 4
+GROUP_SECONDS = 0.001
+"""With more decisions open than `SIBLINGS`, a sync waits so long for others to join it (a commit delay)."""
+LAZY_SECONDS = 0.05
+"""A line that nobody waits for is on disk after so long, or with the next line that somebody waits for."""
 
 Sync = Callable[[int], None]
 
@@ -61,6 +69,7 @@ class Journal:
         self._open: dict[str, OpenDecision] = {}
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="journal")
         self._syncing = False
+        self._timer: asyncio.TimerHandle | None = None  # of a sync that will start
         self._closed = False
         self._torn = False  # the segment ends in half a line that could not be taken back
         self._suspect = False  # a sync failed, and what it covered has not been written again
@@ -68,8 +77,9 @@ class Journal:
         self._appended = 0  # lines appended so far, by count
         self._covered = 0  # lines that the newest started sync covers
         self._synced = 0  # lines that are on disk
+        self._wanted = 0  # the newest line that somebody waits for, or will
         self._unsynced: deque[bytes] = deque()  # lines that may not be, oldest first
-        self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._waiters: list[tuple[int, asyncio.Future[None]]] = []  # by line
         self._retired: list[int] = []  # full segments' descriptors, closed by the next sync
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder, self._lock = new_folder(root, new_id())
@@ -105,8 +115,12 @@ class Journal:
         """Lines of this process that are not in Postgres yet."""
         return max(self._lines - self.folder.cursor().lines, 0)
 
-    def append(self, rows: Sequence[TableRow], *, opens: OpenDecision | None = None, closes: str | None = None) -> None:
-        """Appends one line and starts a sync. Raises `StoreError` when the disk does not take it."""
+    def append(self, rows: Sequence[TableRow], *, opens: OpenDecision | None = None, closes: str | None = None) -> int:
+        """Appends one line, to be on disk soon; returns its ticket for `synced`.
+
+        A line that closes a decision is lazy: nobody waits for an outcome. Raises `StoreError` when
+        the disk does not take it.
+        """
         if self._closed:
             raise StoreError("the journal is closed")
         line = encode_line(Payload(list(rows), opens, closes))
@@ -120,8 +134,12 @@ class Journal:
             self._open.pop(closes, None)
         if self._size >= self.segment_bytes:
             self._rotate()
-        if not self._syncing:
-            self._start_sync()
+        if closes:
+            self._sync_later(LAZY_SECONDS)
+        else:
+            self._wanted = self._appended
+            self._sync_later(GROUP_SECONDS if len(self._open) > SIBLINGS else 0.0)
+        return self._appended
 
     def append_or_count(self, rows: Sequence[TableRow], *, closes: str | None = None) -> None:
         """`append` for what comes after the answer, when nobody can be refused: a failure counts as lost."""
@@ -131,18 +149,22 @@ class Journal:
             self.lost += len(rows)
             log.error("%d rows are lost: %s", len(rows), error)
 
-    async def synced(self) -> None:
-        """Returns once everything appended so far is on disk; raises `StoreError` if it cannot be."""
-        if self._synced >= self._appended:
+    async def synced(self, ticket: int | None = None) -> None:
+        """Returns once the ticket's line (absent: all so far) is on disk; raises `StoreError` if it cannot be."""
+        line = self._appended if ticket is None else ticket
+        if self._synced >= line:
             return
         if self._closed:
             raise StoreError("the journal is closed")
         if not self._syncing:
             self._mend()
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append((self._appended, waiter))
-        if not self._syncing:
-            self._start_sync()
+        insort(self._waiters, (line, waiter), key=itemgetter(0))
+        self._wanted = max(self._wanted, line)
+        if ticket is None:
+            self._sync_later(0.0)
+        else:
+            self._sync_later(GROUP_SECONDS if len(self._open) > SIBLINGS else 0.0)
         await waiter
 
     def close(self) -> None:
@@ -150,6 +172,8 @@ class Journal:
         if self._closed:
             return
         self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
         self._executor.shutdown(wait=True)
         error: Exception | None = None
         try:
@@ -179,8 +203,27 @@ class Journal:
         self.waiting += len(line)
         self._lines += 1
 
+    def _sync_later(self, seconds: float) -> None:
+        """A sync within `seconds`. One that runs is waited for: at its end the next one starts if it is wanted."""
+        if self._syncing or self._closed:
+            return
+        if not seconds:
+            self._start_sync()
+            return
+        loop = asyncio.get_running_loop()
+        if self._timer is not None:
+            if self._timer.when() <= loop.time() + seconds:
+                return
+            self._timer.cancel()
+        self._timer = loop.call_later(seconds, self._start_sync)
+
     def _start_sync(self) -> None:
         """Syncs all that has been written, and wakes those whose lines it covers."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._syncing or self._closed:
+            return
         loop = asyncio.get_running_loop()
         self._syncing = True
         self._covered = self._appended
@@ -204,12 +247,14 @@ class Journal:
             log.error("the journal could not be synced: %s", error)
             self._suspect = True
         self._answer_waiters(self._covered, error)
-        if error is None and self._appended > self._covered:
-            self._start_sync()
+        if error is None and self._wanted > self._covered:
+            self._sync_later(GROUP_SECONDS if len(self._open) > SIBLINGS else 0.0)
+        elif error is None and self._appended > self._covered:
+            self._sync_later(LAZY_SECONDS)
 
     def _answer_waiters(self, covered: int, error: BaseException | None) -> None:
         while self._waiters and self._waiters[0][0] <= covered:
-            _, waiter = self._waiters.popleft()
+            _, waiter = self._waiters.pop(0)
             if waiter.done():
                 continue
             if error is None:

@@ -1,4 +1,4 @@
-"""A worker that speaks Anthropic's Messages API: its request from a chat request, and its headers.
+"""A worker that speaks Anthropic's Messages API: its request from a chat request, and its own headers.
 
 What has no like there: `json_object` becomes a line of the system text (a `json_schema` becomes
 `output_config.format`); a temperature above 1 becomes 1; blank stop sequences are left out; `seed`, the
@@ -43,11 +43,9 @@ _OURS = frozenset(
 """What the chat fields say, or what is no field of a request: never taken from the client's opaque field."""
 
 
-def headers(key: str | None, betas: Sequence[str] = ()) -> dict[str, str]:
-    """The headers of one call; `betas` is `anthropic_state.betas_of` the request."""
-    given = {"content-type": "application/json", "anthropic-version": VERSION}
-    if key:
-        given["x-api-key"] = key
+def headers(betas: Sequence[str] = ()) -> dict[str, str]:
+    """What this API wants of a call besides type and key; `betas` is `anthropic_state.betas_of` the request."""
+    given = {"anthropic-version": VERSION}
     if betas:
         given["anthropic-beta"] = ",".join(betas)
     return given

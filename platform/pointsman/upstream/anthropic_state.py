@@ -38,6 +38,8 @@ RESULT_BELOW = "(the result is in the next message)"
 """The text of a tool message whose result has no text: its images follow in a user message."""
 
 _SEAL = re.compile(r"pm\.([0-9a-f]{16})\.", re.ASCII)
+_BETA = re.compile(r"[a-z0-9][a-z0-9.-]{0,79}", re.ASCII)
+MAX_BETAS = 20
 _OPAQUE = {"thinking": "signature", "redacted_thinking": "data"}
 _MARKS = (b'"thinking_blocks"', b'"cache_control"', b'"is_error"', b'"tool_call_id"', b'"block_layout"', b'"anthropic"')
 _MESSAGE_FIELDS = (THINKING, LAYOUT, CACHE, IS_ERROR, NATIVE)
@@ -89,10 +91,15 @@ def without_native(fields: Mapping[str, Any], *, reasoning: bool) -> dict[str, A
 
 
 def betas_of(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    """The beta names that the client's `anthropic-beta` header held: for the upstream's headers."""
+    """The beta names that the client's `anthropic-beta` header held: for the upstream's headers.
+
+    Whatever is no plain name is left out: a client of chat completions may have written the field itself.
+    """
     native = decoded(fields.get(NATIVE))
     betas = native.get("betas") if isinstance(native, dict) else None
-    return tuple(str(beta) for beta in betas) if isinstance(betas, list) else ()
+    if not isinstance(betas, list):
+        return ()
+    return tuple(beta for beta in betas if isinstance(beta, str) and _BETA.fullmatch(beta))[:MAX_BETAS]
 
 
 def decoded(value: Any) -> Any:

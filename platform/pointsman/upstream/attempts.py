@@ -15,11 +15,11 @@ from pointsman.errors import UpstreamError
 from pointsman.pool import Endpoint, Worker
 from pointsman.upstream.breaker import Breaker
 from pointsman.upstream.faults import without_secrets
+from pointsman.upstream.outgoing import Outgoing
 from pointsman.upstream.reading import Answer, read_stream, read_whole
 from pointsman.upstream.record import CallRecord
 from pointsman.upstream.transport import Reply, Transport
 
-COMPLETIONS = "/chat/completions"
 TICK_SECONDS = 0.01
 _WORKERS_FAULTS = ("connect", "timeout", "server", "malformed", "auth", "truncated")
 
@@ -54,7 +54,7 @@ class Attempts:
     async def answer(
         self,
         candidates: Sequence[Worker],
-        body_for: Callable[[Worker], bytes],
+        outgoing_for: Callable[[Worker], Outgoing],
         limits: Limits,
         records: list[CallRecord],
         *,
@@ -73,7 +73,8 @@ class Attempts:
             records.append(record)
             self.breaker.started(worker.name)
             try:
-                answer = await self._call(worker, record, body_for(worker), limits, stream=stream, deadline=deadline)
+                outgoing = outgoing_for(worker)
+                answer = await self._call(worker, record, outgoing, limits, stream=stream, deadline=deadline)
             except UpstreamError as fault:
                 faults.append(fault)
                 record.fail(fault)
@@ -146,18 +147,22 @@ class Attempts:
         return [here, *others], wait
 
     async def _call(
-        self, worker: Worker, record: CallRecord, body: bytes, limits: Limits, *, stream: bool, deadline: float
+        self, worker: Worker, record: CallRecord, outgoing: Outgoing, limits: Limits, *, stream: bool, deadline: float
     ) -> Answer:
         first = min(deadline, asyncio.get_running_loop().time() + limits.first_token)
         endpoint = record.endpoint
-        headers = self._headers(worker, endpoint)
+        own = headers = self._headers(worker, endpoint)
+        if outgoing.headers:
+            headers = {**own, **outgoing.headers}
         reply: Reply | None = None
         try:
             # A JSON reply is its own first token: only the deadline of the request bounds it.
             async with asyncio.timeout_at(first if stream else deadline):
-                reply = await self.transport.post(endpoint.base_url + COMPLETIONS, headers, body, limits.connect)
+                reply = await self.transport.post(
+                    endpoint.base_url + outgoing.path, headers, outgoing.body, limits.connect
+                )
                 record.http_status = 200
-                return await (read_stream if stream else read_whole)(worker, record, reply)
+                return await (read_stream if stream else read_whole)(worker, record, reply, outgoing)
         except TimeoutError as error:
             _close(reply)
             which = "total" if is_due(deadline) else "first token"
@@ -165,7 +170,7 @@ class Attempts:
         except UpstreamError as fault:
             _close(reply)
             if fault.body:
-                fault.body = without_secrets(fault.body, _keys(headers))
+                fault.body = without_secrets(fault.body, _keys(own))
             raise
         except asyncio.CancelledError:
             _close(reply)

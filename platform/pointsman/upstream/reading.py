@@ -1,13 +1,14 @@
 """Reading a reply: whole, or as a stream whose first content is awaited before anyone sees a byte of it.
 
 Events are forwarded as they came. Only an event that is no strict JSON (NaN, a lone surrogate) is
-written anew, so that no client stumbles over it.
+written anew, so that no client stumbles over it. A worker that speaks another API is translated before
+anything else is done with its reply.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from typing import NamedTuple
 from pointsman.database.clean import clean_json
 from pointsman.errors import UpstreamError
 from pointsman.pool import Worker
+from pointsman.upstream.outgoing import Outgoing
 from pointsman.upstream.record import CallRecord
 from pointsman.upstream.seen import Seen
 from pointsman.upstream.sse import DONE, EventSplitter, event_data
@@ -22,6 +24,8 @@ from pointsman.upstream.transport import Reply
 
 LINGER_SECONDS = 0.3
 """How long a stream may go on after its `[DONE]`: some send usage there, some never close."""
+SIGN_OF_LIFE = b": the worker lives\n\n"
+"""Stands for an event of another API that says nothing to a client of this one."""
 
 
 class Event(NamedTuple):
@@ -34,7 +38,10 @@ class Event(NamedTuple):
 
 @dataclass
 class Answer:
-    """An answer that has begun. A JSON reply is `body`; a stream is `head`, then `source`."""
+    """An answer that has begun. A JSON reply is `body`; a stream is `head`, then `source`.
+
+    `has_ids`: an event of the stream had an id.
+    """
 
     worker: Worker
     record: CallRecord
@@ -43,6 +50,8 @@ class Answer:
     source: AsyncGenerator[Event, None] | None = None
     reply: Reply | None = None
     done: bool = False
+    has_ids: bool = False
+    translate: Callable[[bytes], list[bytes]] | None = None
 
     def close(self) -> None:
         """Ends the call upstream, if it still runs."""
@@ -50,17 +59,21 @@ class Answer:
             self.reply.close()
 
 
-async def read_whole(worker: Worker, record: CallRecord, reply: Reply) -> Answer:
-    """A JSON reply. Raises `UpstreamError` where it is no completion."""
+async def read_whole(worker: Worker, record: CallRecord, reply: Reply, outgoing: Outgoing) -> Answer:
+    """A JSON reply. Raises `UpstreamError` where it is not what was asked for."""
     body = await reply.read()
-    record.seen.whole(body)
+    if outgoing.translation is not None:
+        body = outgoing.translation.whole(body, int(record.started_at.timestamp()))
+    outgoing.read(record.seen, body)
     record.finish()
     return Answer(worker, record, body=clean_json(body).encode() if record.seen.unclean else body)
 
 
-async def read_stream(worker: Worker, record: CallRecord, reply: Reply) -> Answer:
+async def read_stream(worker: Worker, record: CallRecord, reply: Reply, outgoing: Outgoing) -> Answer:
     """A stream up to its first content. Raises `UpstreamError` where none comes."""
     answer = Answer(worker, record, reply=reply)
+    if outgoing.translation is not None:
+        answer.translate = outgoing.translation.stream(int(record.started_at.timestamp()))
     answer.source = _events(reply, record.seen, answer)
     async for event in answer.source:
         answer.head.append(event)
@@ -84,19 +97,36 @@ async def _events(reply: Reply, seen: Seen, answer: Answer) -> AsyncGenerator[Ev
     splitter = EventSplitter()
     async with aclosing(_chunks(reply)) as chunks:
         async for chunk in chunks:
-            for event in splitter.feed(chunk) if chunk is not None else splitter.finish():
+            for event in _cut(splitter, chunk, answer):
                 if (read := _read(event, seen, answer)) is not None:
                     yield read
             if answer.done:
                 break
         if answer.done:
-            for event in await _lingering(chunks, splitter):
+            for event in await _lingering(chunks, splitter, answer):
                 if (read := _read(event, seen, answer)) is not None:
                     yield read
 
 
+def _cut(splitter: EventSplitter, chunk: bytes | None, answer: Answer) -> list[bytes]:
+    """The events that a chunk completes, or the end where it is None, as chat completions has them."""
+    events = splitter.feed(chunk) if chunk is not None else splitter.finish()
+    if answer.translate is None or not events:
+        return events
+    translated: list[bytes] = []
+    for event in events:
+        data = event_data(event)
+        if data:
+            translated += [b"data: " + part + b"\n\n" for part in answer.translate(data)]
+        else:
+            translated.append(event)
+    return translated or [SIGN_OF_LIFE]
+
+
 def _read(event: bytes, seen: Seen, answer: Answer) -> Event | None:
     """One event read; None for `[DONE]`, which is only noted."""
+    if b"\nid:" in event or event.startswith(b"id:"):
+        answer.has_ids = True
     data = event_data(event)
     if not data:
         return Event(event)
@@ -109,13 +139,13 @@ def _read(event: bytes, seen: Seen, answer: Answer) -> Event | None:
     return Event(event, seen.has_usage, seen.usage_only)
 
 
-async def _lingering(chunks: AsyncIterator[bytes | None], splitter: EventSplitter) -> list[bytes]:
+async def _lingering(chunks: AsyncIterator[bytes | None], splitter: EventSplitter, answer: Answer) -> list[bytes]:
     """What still comes after `[DONE]`, for a moment; the answer is complete whatever happens here."""
     events: list[bytes] = []
     with suppress(TimeoutError, UpstreamError):
         async with asyncio.timeout(LINGER_SECONDS):
             async for chunk in chunks:
-                events += splitter.feed(chunk) if chunk is not None else splitter.finish()
+                events += _cut(splitter, chunk, answer)
     return events
 
 
