@@ -1,4 +1,4 @@
-"""Heavy and faulty scenarios, each held against its criterion: steady load, bursts, kills, outages, faults, slow clients.
+"""Heavy and faulty scenarios, each held against its criterion: load, bursts, kills, outages, faults, slow clients.
 
 Every scenario starts what it needs (Postgres, the workers' process, `pointsman serve`) in folders of its
 own and on loopback, and ends it. Its workers give each call a serial and keep a journal; afterwards that
@@ -32,7 +32,7 @@ from benchmarks.stress import (
     slow_database,
     steady,
 )
-from benchmarks.stress.scene import Size
+from benchmarks.stress.verdict import Size
 
 SCENARIOS: dict[int, tuple[str, Callable[[Size], dict[str, Any]]]] = {
     1: ("steady load", steady.run),

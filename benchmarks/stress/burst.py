@@ -1,4 +1,4 @@
-"""2. Burst and back-pressure: from nothing to 2,000 callers within a second, 300 let in at a time, workers that take 1 s.
+"""2. Burst and back-pressure: 2,000 callers within a second, 300 let in at a time, workers that take 1 s.
 
 A caller that is refused waits as long as it was told and asks again, so the crowd stays until the burst
 is over. Then the callers of before come back: `recovers_s` is when their p99 over a second is again at
@@ -14,7 +14,8 @@ from typing import Any
 
 from benchmarks.stress.client import Ask
 from benchmarks.stress.load import Load
-from benchmarks.stress.scene import Size, Stage, Verdict, quantile, rss_mb, stage
+from benchmarks.stress.scene import Stage, rss_mb, stage
+from benchmarks.stress.verdict import Size, Verdict, quantile
 
 CROWD = 2_000
 IN_FLIGHT = 300
@@ -32,7 +33,7 @@ def run(size: Size) -> dict[str, Any]:
         asyncio.run(load.paced(CALLERS, RATE, size.of(10, 3)))
         steady = quantile([ask.seconds for ask in load.asks], 0.99)
         before = len(load.asks)
-        ended, peak = asyncio.run(_burst(at, load, int(size.of(CROWD, 800)), size.of(15, 3)))
+        ended, peak = asyncio.run(crowd_in(at, load, int(size.of(CROWD, 800)), size.of(15, 3)))
         crowd = load.asks[before:]
         after = len(load.asks)
         asyncio.run(load.paced(CALLERS, RATE, size.of(15, 4)))
@@ -51,11 +52,13 @@ def run(size: Size) -> dict[str, Any]:
     verdict.is_("admitted_not_whole", sum(not ask.whole for ask in admitted), 0)
     verdict.matched(found)
     waits = [ask.first - ask.began for ask in refused]
-    verdict.note(admitted=len(admitted), steady_p99_s=steady, refused_p50_ms=quantile(waits, 0.5) * 1000, rss_peak_mb=peak)
+    verdict.note(
+        admitted=len(admitted), steady_p99_s=steady, refused_p50_ms=quantile(waits, 0.5) * 1000, rss_peak_mb=peak
+    )
     return verdict.as_dict()
 
 
-async def _burst(at: Stage, load: Load, crowd: int, seconds: float) -> tuple[float, float]:
+async def crowd_in(at: Stage, load: Load, crowd: int, seconds: float) -> tuple[float, float]:
     """When the burst ended, and the gateway's memory at its worst."""
     (pid,) = at.gateways()
     until = time.monotonic() + 1 + seconds

@@ -19,6 +19,7 @@ PLACES = ("north", "south", "east")
 _SERIAL = re.compile(rb'"id": ?"chatcmpl-(\d+)"')
 _DECISION = re.compile(rb"\r\nx-pointsman-decision-id: ([0-9a-f-]{36})\r\n")
 _LENGTH = re.compile(rb"\r\ncontent-length: (\d+)\r\n")
+_CODE = re.compile(rb'"code": ?"(\w+)"')
 _RETRY = re.compile(rb"\r\nretry-after: (\d+)\r\n")
 
 
@@ -44,6 +45,12 @@ class Ask:
     @property
     def seconds(self) -> float:
         return self.ended - self.began
+
+    @property
+    def code(self) -> str | None:
+        """The code in the error object of an answer that failed."""
+        found = _CODE.search(self.body)
+        return found[1].decode() if found else None
 
 
 def payload(

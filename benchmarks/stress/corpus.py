@@ -61,4 +61,5 @@ def _part(part: Any) -> bytes:
         return part.encode()
     if "hex" in part:
         return bytes.fromhex(part["hex"])
-    return part["text"].encode() * int(part["times"])
+    text: str = part["text"]
+    return text.encode() * int(part["times"])

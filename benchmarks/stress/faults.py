@@ -12,11 +12,13 @@ import asyncio
 import socket
 from collections import Counter
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 from benchmarks.stress.load import Load
 from benchmarks.stress.oracle import Match
-from benchmarks.stress.scene import Size, Verdict, quantile, stage
+from benchmarks.stress.scene import stage
+from benchmarks.stress.verdict import Size, Verdict, quantile
 
 CALLERS = 150
 RATE = 50.0
@@ -55,9 +57,9 @@ def run(size: Size) -> dict[str, Any]:
     verdict.at_least("dead_probe_gap_s", _probe_gap(found, settled), 4.9)
     calls = len(found.calls) / len(load.asks)
     verdict.at_most("calls_per_ask", calls, 1.5)
-    verdict.is_("tried_again_after_content", _again_after_content(found), 0)
+    verdict.is_("tried_again_after_content", again_after_content(found), 0)
     verdict.matched(found)
-    refused = Counter(str(ask.status or ask.error) for ask in load.asks if not ask.whole and ask not in cut)
+    refused = Counter(f"{ask.status} {ask.code or ask.error}" for ask in load.asks if not ask.whole and ask not in cut)
     met = Counter(line["met"] or "nothing" for line in found.journal)
     verdict.note(asks=len(load.asks), cut_after_content=len(cut), refused_with=dict(refused), met=dict(met))
     verdict.note(p99_s=quantile([ask.seconds for ask in load.asks], 0.99), whole=sum(a.whole for a in load.asks))
@@ -73,10 +75,10 @@ def _dead_share(found: Match, settled: float) -> tuple[float, float]:
 def _probe_gap(found: Match, settled: float) -> float:
     """The shortest time between two calls to the dead worker then; infinite where there was at most one."""
     at = sorted(row[6].timestamp() for row in found.calls if row[4] == DEAD and row[6].timestamp() >= settled)
-    return min((later - sooner for sooner, later in zip(at, at[1:], strict=False)), default=float("inf"))
+    return min((later - sooner for sooner, later in pairwise(at)), default=float("inf"))
 
 
-def _again_after_content(found: Match) -> int:
+def again_after_content(found: Match) -> int:
     """Calls for an ask that a worker saw after one of them had sent content."""
     by_number: dict[int, list[dict[str, Any]]] = {}
     for line in found.journal:

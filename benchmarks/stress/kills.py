@@ -21,7 +21,8 @@ import psycopg
 from benchmarks.common.ledger import await_shipped
 from benchmarks.stress.client import Ask, payload
 from benchmarks.stress.load import Load
-from benchmarks.stress.scene import Size, Stage, Verdict, quantile, stage
+from benchmarks.stress.scene import Stage, stage
+from benchmarks.stress.verdict import Size, Verdict, quantile
 from pointsman.database.engine import psycopg_url
 
 CALLERS = 50

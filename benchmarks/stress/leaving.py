@@ -18,7 +18,8 @@ from urllib.parse import urlsplit
 from benchmarks.stress.client import Ask, payload, request_bytes
 from benchmarks.stress.load import Load
 from benchmarks.stress.oracle import Match
-from benchmarks.stress.scene import Size, Stage, Verdict, descriptors, quantile, stage, wait_until
+from benchmarks.stress.scene import descriptors, stage, wait_until
+from benchmarks.stress.verdict import Size, Verdict, quantile
 
 AT_ONCE = 250
 PLAY = {"pause": 0.1, "pieces": 40, "gap": 0.05}
@@ -57,7 +58,7 @@ def run(size: Size) -> dict[str, Any]:
         load, leavers = Load(at.url, play=PLAY, rng=size.rng()), Leavers(at.url)
         asyncio.run(load.closed(20, 1))
         baseline = descriptors(pid, at.upstream)
-        asyncio.run(_storm(load, leavers, int(size.of(1_000, 200))))
+        asyncio.run(storm(load, leavers, int(size.of(1_000, 200))))
         quiet = wait_until(lambda: in_flight(at.url) == 0, 5)
         fds = wait_until(lambda: descriptors(pid, at.upstream) <= baseline, 10)
         found = at.settle(load.asks)
@@ -75,7 +76,7 @@ def in_flight(url: str) -> float:
     return next(float(line.split()[1]) for line in lines if line.startswith("pointsman_in_flight"))
 
 
-async def _storm(load: Load, leavers: Leavers, streams: int) -> None:
+async def storm(load: Load, leavers: Leavers, streams: int) -> None:
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def one(place: int) -> None:

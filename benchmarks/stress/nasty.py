@@ -17,7 +17,8 @@ import psycopg
 from benchmarks.stress.client import Ask
 from benchmarks.stress.corpus import Nasty, load_corpus
 from benchmarks.stress.load import Load
-from benchmarks.stress.scene import Size, Verdict, stage
+from benchmarks.stress.scene import stage
+from benchmarks.stress.verdict import Size, Verdict
 from pointsman.database.engine import psycopg_url
 
 ERROR = {"message", "type", "param", "code"}
@@ -93,8 +94,8 @@ def stored_messages(url: str) -> dict[str, Any]:
 def reads_back(one: Nasty, stored: str | None) -> bool:
     sent = json.loads(one.body, parse_int=str, parse_float=str)
     if stored is None:
-        return sent.get("store") is False  # then nothing may be stored
-    return _plain(sent["messages"]) == _plain(json.loads(stored, parse_int=str, parse_float=str))
+        return bool(sent.get("store") is False)  # then nothing may be stored
+    return bool(_plain(sent["messages"]) == _plain(json.loads(stored, parse_int=str, parse_float=str)))
 
 
 def _plain(value: Any) -> Any:

@@ -22,7 +22,8 @@ from pointsman.database.engine import psycopg_url
 FAULTS = ("lost", "doubled", "open", "unlogged_calls", "invented_calls", "wrong_serials")
 PREFIX = "chatcmpl-"  # before a serial, in the ids of answers
 _DECISIONS = """
-SELECT d.id::text, d.request_id::text, CASE WHEN r.text LIKE 'ask %' THEN split_part(left(r.text, 40), ' ', 2) ELSE '' END, o.status
+SELECT d.id::text, d.request_id::text,
+  CASE WHEN r.text LIKE 'ask %' THEN split_part(left(r.text, 40), ' ', 2) ELSE '' END, o.status
 FROM decision d LEFT JOIN request r ON r.id = d.request_id LEFT JOIN outcome o ON o.decision_id = d.id
 WHERE d.origin = 'traffic'
 """

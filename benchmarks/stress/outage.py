@@ -24,7 +24,8 @@ from benchmarks.common.instance import Instance, instance
 from benchmarks.common.ledger import await_shipped
 from benchmarks.stress.load import Load
 from benchmarks.stress.oracle import match
-from benchmarks.stress.scene import Size, Verdict, configuration, postgres, quantile, workers
+from benchmarks.stress.scene import configuration, postgres, workers
+from benchmarks.stress.verdict import Size, Verdict, quantile
 from pointsman.database.embedded import EmbeddedPostgres
 from pointsman.database.engine import psycopg_url
 
@@ -71,7 +72,7 @@ def run(size: Size) -> dict[str, Any]:
 
 def _database(server: EmbeddedPostgres, name: str) -> str:
     with psycopg.connect(psycopg_url(server.url), autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')  # type: ignore[arg-type]
+        connection.execute(f'CREATE DATABASE "{name}"')
     return make_url(server.url).set(database=name).render_as_string(hide_password=False)
 
 

@@ -1,4 +1,4 @@
-"""14. Graceful stop and rolling restart: of two gateways one is stopped every 20 s, under 50 asks a second and long streams.
+"""14. Graceful stop, rolling restart: of two gateways one stops every 20 s, under 50 asks a second and long streams.
 
 No new ask may fail, and a stream of 15 s has to finish, or to end with an error in the stream within the
 grace time. A stopped process exits with 0 within 25 s, and at the end all of `serve` does, with its
@@ -13,15 +13,19 @@ import os
 import re
 import signal
 import time
+from collections import Counter
+from functools import partial
 from typing import Any
 
 import psycopg
 
 from benchmarks.common.instance import Instance, instance
 from benchmarks.common.ledger import children
+from benchmarks.stress.client import Ask
 from benchmarks.stress.load import Load
 from benchmarks.stress.oracle import match
-from benchmarks.stress.scene import GATEWAY, Size, Verdict, configuration, postgres, wait_until, workers
+from benchmarks.stress.scene import GATEWAY, configuration, postgres, wait_until, workers
+from benchmarks.stress.verdict import Size, Verdict
 from pointsman.database.engine import psycopg_url
 from pointsman.journal.folder import waiting_bytes
 
@@ -58,11 +62,18 @@ def run(size: Size) -> dict[str, Any]:
     verdict.at_most("serve_exit_s", took, EXIT_SECONDS)
     verdict.is_("journal_left_bytes", waiting, 0)
     verdict.matched(found)
+    verdict.note(failed_with=_how(load.asks))
     told = sum(not ask.whole for ask in streams)
     again = sum(ask.again for ask in load.asks)
     verdict.note(stops=len(exits), asks=len(load.asks), sent_again_on_a_new_connection=again)
     verdict.note(long_streams=len(streams), ended_with_an_error_in_the_stream=told)
     return verdict.as_dict()
+
+
+def _how(asks: list[Ask]) -> dict[str, int]:
+    """The failures by what the caller saw: an error's code, or how the connection ended."""
+    failed = [ask for ask in asks if not ask.whole]
+    return dict(Counter(f"{ask.status} {ask.code}" if ask.status else str(ask.error) for ask in failed))
 
 
 async def _roll(served: Instance, url: str, load: Load, long: Load, stops: int, every: float) -> list[float]:
@@ -74,7 +85,7 @@ async def _roll(served: Instance, url: str, load: Load, long: Load, stops: int, 
         began = time.monotonic()
         oldest = min(children(served.process.pid)[GATEWAY])
         os.kill(oldest, signal.SIGTERM)
-        exits.append(await asyncio.to_thread(wait_until, lambda pid=oldest: not _alive(pid), EXIT_SECONDS + 10))
+        exits.append(await asyncio.to_thread(wait_until, partial(_gone, oldest), EXIT_SECONDS + 10))
         await asyncio.to_thread(wait_until, lambda: len(children(served.process.pid).get(GATEWAY, [])) == 2, 10)
         if number == stops // 2:
             await asyncio.to_thread(_expand, url)
@@ -96,12 +107,12 @@ async def _stop(served: Instance, last: Load) -> int:
     return code
 
 
-def _alive(pid: int) -> bool:
+def _gone(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _expand(url: str) -> None:

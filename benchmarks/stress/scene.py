@@ -1,11 +1,10 @@
-"""What every scenario stands on: Postgres, the workers' process, `pointsman serve`, and how findings are judged."""
+"""What every scenario stands on: Postgres, the workers' process, `pointsman serve`; what the kernel says of it."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-import random
 import socket
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,70 +20,13 @@ from urllib.parse import urlsplit
 from benchmarks.common.instance import Instance, instance
 from benchmarks.common.ledger import await_shipped, children
 from benchmarks.stress.client import PLACES, Ask
-from benchmarks.stress.oracle import FAULTS, Match, match, read_journal
+from benchmarks.stress.oracle import Match, match, read_journal
 from pointsman.database.embedded import EmbeddedPostgres
 
 GATEWAY = "harness.gateway.process"
 UPSTREAM = "benchmarks.stress.upstream"
 ESTABLISHED, CLOSE_WAIT = "01", "08"  # as /proc/net/tcp writes a connection's state
 ROOT = Path(__file__).parents[2]
-
-
-@dataclass(frozen=True)
-class Size:
-    """How large a scenario is run."""
-
-    quick: bool
-    seed: int = 1
-
-    def of(self, full: float, quick: float) -> float:
-        return quick if self.quick else full
-
-    def rng(self) -> random.Random:
-        return random.Random(self.seed)
-
-
-@dataclass
-class Verdict:
-    """Figures, and the limits they were held against."""
-
-    figures: dict[str, Any] = field(default_factory=dict)
-    limits: dict[str, str] = field(default_factory=dict)
-    failed: list[str] = field(default_factory=list)
-
-    def at_most(self, name: str, value: float, limit: float) -> None:
-        self._judge(name, value, f"<= {limit:g}", value <= limit)
-
-    def at_least(self, name: str, value: float, limit: float) -> None:
-        self._judge(name, value, f">= {limit:g}", value >= limit)
-
-    def is_(self, name: str, value: Any, wanted: Any) -> None:
-        self._judge(name, value, f"= {wanted}", value == wanted)
-
-    def note(self, **figures: Any) -> None:
-        """Figures without a limit."""
-        for name, value in figures.items():
-            self.figures[name] = _short(value)
-
-    def matched(self, found: Match) -> None:
-        """The common oracle."""
-        for name, value in found.as_dict().items():
-            if name in FAULTS:
-                self.is_(name, value, 0)
-            else:
-                self.note(**{name: value})
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"pass": not self.failed, "failed": self.failed, "figures": self.figures, "limits": self.limits}
-
-    def _judge(self, name: str, value: Any, limit: str, holds: bool) -> None:
-        self.figures[name], self.limits[name] = _short(value), limit
-        if not holds or (isinstance(value, float) and math.isnan(value)):
-            self.failed.append(name)
-
-
-def _short(value: Any) -> Any:
-    return float(f"{value:.4g}") if isinstance(value, float) and math.isfinite(value) else value
 
 
 @dataclass(frozen=True)
@@ -128,7 +70,7 @@ def postgres() -> Iterator[EmbeddedPostgres]:
 def configuration(
     upstream: Workers, sections: str = "", *, database_url: str | None = None, dead: str | None = None
 ) -> str:
-    """A `pointsman.toml` with the three workers, each chosen by rule when a text names it. `dead`: an address of one."""
+    """A `pointsman.toml` with the three workers, chosen by rule when a text names them. `dead`: one's address."""
     database = f'[database]\nurl = "{database_url}"\n' if database_url else ""
     rules = "".join(f'[[router.rules]]\nworker = "{name}"\nwords = ["{name}"]\n' for name in PLACES)
     entries = "".join(
@@ -163,19 +105,20 @@ class Stage:
 
 
 @contextmanager
-def stage(sections: str = "", *, seed: int = 1, dead: str | None = None, **settings: Any) -> Iterator[Stage]:
-    """Workers and a gateway on an embedded PostgreSQL of its own."""
+def stage(
+    sections: str = "",
+    *,
+    seed: int = 1,
+    dead: str | None = None,
+    database_url: str | None = None,
+    **settings: Any,
+) -> Iterator[Stage]:
+    """Workers and a gateway, on an embedded PostgreSQL of its own unless a database is given."""
     with (
         workers(seed, **settings) as upstream,
-        instance(configuration(upstream, sections, dead=dead)) as served,
+        instance(configuration(upstream, sections, database_url=database_url, dead=dead)) as served,
     ):
-        yield Stage(upstream, served, EmbeddedPostgres(served.home).url)
-
-
-def quantile(values: Sequence[float], share: float) -> float:
-    """NaN where there is no value: no limit holds for it."""
-    ordered = sorted(values)
-    return ordered[min(int(share * len(ordered)), len(ordered) - 1)] if ordered else math.nan
+        yield Stage(upstream, served, database_url or EmbeddedPostgres(served.home).url)
 
 
 def added(asks: Sequence[Ask], journal: Sequence[dict[str, Any]]) -> list[float]:
@@ -194,7 +137,7 @@ def descriptors(pid: int, upstream: Workers) -> int:
     port = f":{urlsplit(upstream.url).port:04X}"
     lines = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
     kept = sum(line[2].endswith(port) and line[3] in (ESTABLISHED, CLOSE_WAIT) for line in lines)
-    return len(os.listdir(f"/proc/{pid}/fd")) - kept
+    return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir()) - kept
 
 
 def wait_until(condition: Callable[[], bool], seconds: float) -> float:

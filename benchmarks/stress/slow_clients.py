@@ -22,7 +22,8 @@ import psycopg
 
 from benchmarks.stress.client import payload, request_bytes
 from benchmarks.stress.load import Load
-from benchmarks.stress.scene import Size, Stage, Verdict, descriptors, rss_mb, stage, wait_until
+from benchmarks.stress.scene import Stage, descriptors, rss_mb, stage, wait_until
+from benchmarks.stress.verdict import Size, Verdict
 from pointsman.database.engine import psycopg_url
 
 CALLERS = 64
@@ -40,6 +41,7 @@ class Crowd:
     """The slow: how long each was held, infinite where it still is."""
 
     url: str
+    hold: float = HOLD
     heads: list[float] = field(default_factory=list)
     halves: list[float] = field(default_factory=list)
     sockets: list[socket.socket] = field(default_factory=list)
@@ -49,7 +51,7 @@ class Crowd:
         began = time.monotonic()
         writer.write(HEAD)
         cut = asyncio.ensure_future(_closed(reader))
-        while time.monotonic() - began < HOLD and not cut.done():
+        while time.monotonic() - began < self.hold and not cut.done():
             writer.write(b"a")
             await asyncio.wait({cut}, timeout=1)
         self.heads.append(time.monotonic() - began if cut.done() else math.inf)
@@ -61,7 +63,7 @@ class Crowd:
         began = time.monotonic()
         writer.write(HALF)
         cut = asyncio.ensure_future(_closed(reader))
-        await asyncio.wait({cut}, timeout=HOLD)
+        await asyncio.wait({cut}, timeout=self.hold)
         self.halves.append(time.monotonic() - began if cut.done() else math.inf)
         cut.cancel()
         writer.transport.abort()
@@ -75,7 +77,7 @@ class Crowd:
         loop = asyncio.get_running_loop()
         await loop.sock_connect(sock, self._address())
         await loop.sock_sendall(sock, request_bytes(payload(number, stream=True, play=FLOOD)))
-        until = time.monotonic() + HOLD
+        until = time.monotonic() + self.hold
         while time.monotonic() < until:
             await asyncio.sleep(1)
             try:
@@ -118,7 +120,7 @@ def run(size: Size) -> dict[str, Any]:
         held = max(descriptors(pid, at.upstream) - baseline, 0)
         crowd.close()
         found = at.settle(load.asks)
-        readers = _reader_seconds(at.database_url)
+        readers = reader_seconds(at.database_url)
     verdict.at_least("rps_kept", meanwhile / before, 0.8)
     verdict.at_most("heads_cut_s", max(crowd.heads), CUT + SLACK)
     verdict.at_most("half_bodies_cut_s", max(crowd.halves), CUT + SLACK)
@@ -154,7 +156,7 @@ async def _crowded(at: Stage, load: Load, crowd: Crowd, size: Size) -> tuple[flo
     return rps, peak, most
 
 
-def _reader_seconds(url: str) -> list[float]:
+def reader_seconds(url: str) -> list[float]:
     """How long the gateway stood by each client that took nothing."""
     with psycopg.connect(psycopg_url(url)) as connection:
         rows = connection.execute("SELECT latency_ms FROM outcome WHERE reason = %s", [SLOW]).fetchall()

@@ -20,7 +20,8 @@ from benchmarks.common.instance import instance
 from benchmarks.common.ledger import await_shipped
 from benchmarks.stress.load import Load
 from benchmarks.stress.oracle import match
-from benchmarks.stress.scene import Size, Verdict, added, configuration, postgres, quantile, workers
+from benchmarks.stress.scene import added, configuration, postgres, workers
+from benchmarks.stress.verdict import Size, Verdict, quantile
 from pointsman.database.embedded import EmbeddedPostgres
 from pointsman.database.engine import psycopg_url
 
@@ -69,8 +70,8 @@ def run(size: Size) -> dict[str, Any]:
 def _database(server: EmbeddedPostgres) -> str:
     """A database that an account without a superuser's rights owns, so that a limit of connections binds it."""
     with psycopg.connect(psycopg_url(server.url), autocommit=True) as connection:
-        connection.execute(f"CREATE ROLE {ACCOUNT} LOGIN")  # type: ignore[arg-type]
-        connection.execute(f"CREATE DATABASE {DATABASE} OWNER {ACCOUNT}")  # type: ignore[arg-type]
+        connection.execute(f"CREATE ROLE {ACCOUNT} LOGIN")
+        connection.execute(f"CREATE DATABASE {DATABASE} OWNER {ACCOUNT}")
     return make_url(server.url).set(database=DATABASE, username=ACCOUNT).render_as_string(hide_password=False)
 
 
@@ -108,14 +109,14 @@ def _triggered(body: str) -> Callable[[Admin, float], Awaitable[None]]:
 
 async def _set_trigger(admin: Admin, body: str) -> None:
     for statement in _TRIGGER:
-        await admin.execute(statement.format(body=body))  # type: ignore[arg-type]
+        await admin.execute(statement.format(body=body))
 
 
 async def _two_connections(admin: Admin, seconds: float) -> None:
-    await admin.execute(f"ALTER ROLE {ACCOUNT} CONNECTION LIMIT 2")  # type: ignore[arg-type]
+    await admin.execute(f"ALTER ROLE {ACCOUNT} CONNECTION LIMIT 2")
     await _end_connections(admin)  # they come back as two
     await asyncio.sleep(seconds)
-    await admin.execute(f"ALTER ROLE {ACCOUNT} CONNECTION LIMIT -1")  # type: ignore[arg-type]
+    await admin.execute(f"ALTER ROLE {ACCOUNT} CONNECTION LIMIT -1")
 
 
 async def _failover(admin: Admin, seconds: float) -> None:

@@ -13,7 +13,8 @@ import time
 from typing import Any
 
 from benchmarks.stress.load import Load
-from benchmarks.stress.scene import Size, Stage, Verdict, added, quantile, rss_mb, stage
+from benchmarks.stress.scene import Stage, added, rss_mb, stage
+from benchmarks.stress.verdict import Size, Verdict, quantile
 
 CALLERS = 200
 RATE = 200.0

@@ -16,6 +16,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from harness.gateway.access import Caller, header, identify, require
+from harness.gateway.cache import CachedAnswer
+from harness.gateway.cached import answer_from_cache, key_of
 from harness.gateway.decide import Decision, decide
 from harness.gateway.exchange import Exchange
 from harness.gateway.reading import read_body, until_disconnect
@@ -118,6 +120,10 @@ class Chat:
         generation = state.generation
         try:
             request, voice = self.surface.read(body, headers, ids[0], received_at)
+            cache_key = key_of(request, caller, generation) if voice is None else None
+            if cache_key is not None and (known := state.cache.get(cache_key)) is not None:
+                await self._answer_again(caller, request, known, ids, received_at, send)
+                return
             episode = await state.episodes.find(caller, request.conversation, request.hints.episode_id)
             decision = await decide(request, caller, episode, generation, state.breaker, state.rng, ids=ids)
             reservation = await reserve(state.ledger, caller, request, decision)
@@ -131,7 +137,22 @@ class Chat:
             reservation.release()
             await self._refuse(send, unlogged(error))
             return
+        exchange.cache_key = cache_key
         await self._answer(exchange, receive, send)
+
+    async def _answer_again(
+        self,
+        caller: Caller,
+        request: ChatRequest,
+        known: CachedAnswer,
+        ids: tuple[str, str],
+        received_at: datetime,
+        send: Send,
+    ) -> None:
+        try:
+            await answer_from_cache(self.state, caller, request, known, ids, received_at, send)
+        except StoreError as error:
+            await self._refuse(send, unlogged(error))
 
     async def _answer(self, exchange: Exchange, receive: Receive, send: Send) -> None:
         """Calls a worker and relays its answer, while watching for the client to leave."""

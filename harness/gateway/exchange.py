@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from harness.gateway.access import Caller
+from harness.gateway.cache import CachedAnswer
 from harness.gateway.decide import Decision
 from harness.gateway.recent import Entry
 from harness.gateway.request import ChatRequest
@@ -66,6 +67,7 @@ class Exchange:
         self.streaming = False
         self.answer: Answer | None = None
         self.ticket = 0  # of the decision in the journal
+        self.cache_key: str | None = None  # under which a whole answer may be given again
         self._began = began
         self._overhead_ms = 0.0
         total = decision.generation.config.timeouts.total
@@ -207,6 +209,9 @@ class Exchange:
             body = self._told(self.voice, body, answer.record)
         ending = None if self.request.embeddings else answer.record.ending
         self.end("ok", reason=ending, http_status=200)
+        if self.cache_key is not None and ending is None:
+            known = CachedAnswer(body, answer.worker.name, self.decision.id)
+            self.state.cache.put(self.cache_key, known)
         await send_json(send, 200, body, self.headers())
 
     def _told(self, voice: Voice, body: bytes, record: CallRecord) -> bytes:

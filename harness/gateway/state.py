@@ -14,6 +14,7 @@ from contextlib import suppress
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from harness.gateway.cache import ResponseCache
 from harness.gateway.episodes import Episodes
 from harness.gateway.generation import Generation, build_generation, choose_endpoint
 from harness.gateway.metrics import Metrics
@@ -61,6 +62,7 @@ class State:
         holder = f"{socket.gethostname()}:{os.getpid()}:{new_id()}"
         self.ledger = Ledger(Store(self.engine, holder), home=settings.home)
         self.claims: set[New] = set()
+        self.cache = _cache(config)
         self.stopping = False
         self.in_flight = 0
         self._config = config
@@ -96,6 +98,7 @@ class State:
         config = load_config(self.settings.config_file)
         generation = build_generation(config, self.settings, self.transport, self.generation)
         self.redactor = Redactor(config.log.redact)
+        self.cache = _cache(config)
         self._serve(generation)
         log.info("generation %d serves", generation.number)
         return generation
@@ -184,3 +187,8 @@ class State:
                 return await asyncio.to_thread(newest_episode, self.engine, project_id, fingerprint)
         except (SQLAlchemyError, TimeoutError):
             return None
+
+
+def _cache(config: Config) -> ResponseCache:
+    """An empty one: what a new configuration says of it holds from the start."""
+    return ResponseCache(ttl=config.cache.ttl, max_bytes=config.cache.max_bytes, clock=time.monotonic)

@@ -83,7 +83,7 @@ class Worker:
             "context_window": self.context_window,
             "max_output_tokens": self.max_output_tokens,
             "capabilities": sorted(self.capabilities),
-            "quirks": self.quirks.model_dump(),
+            "quirks": self.quirks.model_dump(exclude_defaults=True),
         }
 
     @cached_property

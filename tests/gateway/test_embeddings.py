@@ -10,6 +10,9 @@ import pytest
 SETTINGS = """
 [router]
 chain = ["default"]
+default = "chat"
+[exploration]
+epsilon = 0
 [timeouts]
 total = 0.8
 [retries]

@@ -60,6 +60,7 @@ class RunningGateway:
                 lifespan="on",
                 log_config=None,
                 access_log=False,
+                timeout_keep_alive=75,
                 timeout_graceful_shutdown=1,
             )
         )

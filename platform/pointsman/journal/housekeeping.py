@@ -22,12 +22,14 @@ LOCK_WAIT = "5s"
 
 log = logging.getLogger("pointsman.shipper")
 
-# Feedback by completion id finds its decision through the call that carried it.
+# Feedback by completion id finds its decision through the call that carried it; the Messages surface
+# shows `msg_` before it.
 _BY_COMPLETION = """
 UPDATE feedback SET decision_id = call.decision_id, joined = true
 FROM call
 WHERE NOT feedback.joined AND feedback.decision_id IS NULL AND feedback.completion_id IS NOT NULL
-  AND call.completion_id = feedback.completion_id AND call.project_id = feedback.project_id
+  AND call.completion_id IN (feedback.completion_id, substring(feedback.completion_id FROM '^msg_(.*)$'))
+  AND call.project_id = feedback.project_id
 """
 _BY_DECISION = """
 UPDATE feedback SET joined = true
