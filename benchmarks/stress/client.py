@@ -101,6 +101,11 @@ class _Reading(asyncio.Protocol):
         self.transport.write(data)
         return self._done
 
+    def leave(self) -> None:
+        """Closes; an ask under way is left as it is."""
+        self._ask = None
+        self.transport.abort()
+
     def data_received(self, data: bytes) -> None:
         ask, got = self._ask, self._got
         if ask is None:
@@ -178,5 +183,5 @@ class Client:
 
     def close(self) -> None:
         if self._line is not None and self._line.open:
-            self._line.transport.abort()
+            self._line.leave()
         self._line = None

@@ -95,13 +95,13 @@ def _judge(verdict: Verdict, stayers: list[Ask], leavers: Leavers, found: Match)
     seen = {line["number"]: line for line in found.journal}
     took = [seen[number]["ended"] - at for number, at in leavers.left.items() if number in seen]
     verdict.at_least("cancelled_within_2_s", sum(t <= WITHIN for t in took) / max(len(took), 1), 0.99)
-    rows = sum(found.statuses.values())
+    rows = set(found.numbers.values())
     begun = {number for number, got in leavers.read.items() if got}
     # Who left before a byte of the answer came may have left before the gateway had read the request.
-    verdict.at_least("rows", rows, len(stayers) + len(begun))
+    verdict.is_("without_row", len({str(number) for number in begun} - rows), 0)
     partial = [row for row in found.calls if row[2] == "cancelled"]
     content = {n for n in leavers.left if n in begun and b'"content"' in leavers.read[n]}
-    with_tokens = sum((row[5] or 0) > 0 for row in partial)
-    verdict.at_least("cancelled_calls_with_tokens", with_tokens, len(content))
+    with_tokens = {found.numbers.get(row[0]) for row in found.calls if (row[5] or 0) > 0}
+    verdict.is_("content_without_tokens", len({str(number) for number in content} - with_tokens), 0)
     verdict.note(left=len(leavers.left), left_after_content=len(content), cancelled_calls=len(partial))
     verdict.note(cancelled_p50_ms=quantile(took, 0.5) * 1000, cancelled_worst_ms=max(took, default=0) * 1000)

@@ -32,11 +32,12 @@ _CALLS = "SELECT decision_id::text, completion_id, status, fault, worker, output
 
 @dataclass
 class Match:
-    """The joined log; the rows are kept for a scenario's own questions."""
+    """The joined log; the rows are kept for a scenario's own questions. `numbers`: of the asks, by decision."""
 
     journal: list[dict[str, Any]]
     statuses: Counter[str] = field(default_factory=Counter)
     calls: list[Any] = field(default_factory=list)
+    numbers: dict[str, str] = field(default_factory=dict)
     lost: int = 0
     doubled: int = 0
     open: int = 0
@@ -62,7 +63,8 @@ def match(url: str, journal: list[dict[str, Any]], asks: Sequence[Ask], *, repea
     with psycopg.connect(psycopg_url(url)) as connection:
         decisions = connection.execute(_DECISIONS).fetchall()
         calls = connection.execute(_CALLS).fetchall()
-    found = Match(journal, Counter(row[3] or "none" for row in decisions), calls)
+    numbers = {row[0]: row[2] for row in decisions}
+    found = Match(journal, Counter(row[3] or "none" for row in decisions), calls, numbers)
     known = {row[0] for row in decisions}
     found.lost = sum(ask.decision not in known for ask in asks if ask.decision is not None)
     found.lost += sum(ask.status == 200 and ask.decision is None for ask in asks)
@@ -70,8 +72,8 @@ def match(url: str, journal: list[dict[str, Any]], asks: Sequence[Ask], *, repea
     found.doubled = _doubled(row[0] for row in decisions) + _doubled(row[1] for row in decisions)
     if not repeated:
         found.doubled += _doubled(row[2] for row in decisions if row[2].isdecimal())
-    _match_calls(found, decisions)
-    _match_serials(found, asks)
+    match_calls(found, decisions)
+    match_serials(found, asks)
     return found
 
 
@@ -79,15 +81,14 @@ def _doubled(values: Any) -> int:
     return sum(times - 1 for times in Counter(values).values())
 
 
-def _match_calls(found: Match, decisions: list[Any]) -> None:
+def match_calls(found: Match, decisions: list[Any]) -> None:
     """Every call that a worker saw is logged under its ask, and every logged one was seen by a worker."""
-    number_of = {row[0]: row[2] for row in decisions}
     unknown = {row[2] for row in decisions if row[3] in ("abandoned", None)}
     seen = Counter(str(line["number"]) for line in found.journal if line["number"] is not None)
     logged: Counter[str] = Counter()
     unsure: Counter[str] = Counter()  # cancelled, or no connection: a worker may never have read it
     for row in found.calls:
-        number = number_of.get(row[0], "")
+        number = found.numbers.get(row[0], "")
         logged[number] += 1
         unsure[number] += row[2] == "cancelled" or row[3] in ("connect", "timeout")
     for number in seen.keys() | logged.keys():
@@ -97,7 +98,7 @@ def _match_calls(found: Match, decisions: list[Any]) -> None:
         found.invented_calls += max(logged[number] - unsure[number] - seen[number], 0)
 
 
-def _match_serials(found: Match, asks: Sequence[Ask]) -> None:
+def match_serials(found: Match, asks: Sequence[Ask]) -> None:
     """The serial with which an ask was answered stands on a call of its decision, and on no other."""
     by_decision: defaultdict[str, list[str | None]] = defaultdict(list)
     for row in found.calls:
