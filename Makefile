@@ -16,7 +16,7 @@ up: $(VENV)/.up ## start everything on this machine and say how to use it; Ctrl-
 	@$(BIN)/pointsman up
 
 test: $(VENV)/.test browser ## the whole test suite; it starts what it needs
-	@$(BIN)/python -m pytest -q --durations=10 $(ARGS)
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=10 $(ARGS)
 	@echo "Not run here: nothing is skipped; benchmarks (make bench) and anything that needs a GPU or a real provider's key."
 
 lint: $(VENV)/.test ## ruff, mypy --strict, the contracts between rooms, the compiled template

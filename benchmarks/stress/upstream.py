@@ -26,6 +26,8 @@ from typing import IO, Any
 import uvloop
 
 DEFAULTS: dict[str, Any] = {"pause": 0.1, "pieces": 8, "gap": 0.0, "size": 6, "hang": 30.0}
+SEND_BYTES = 64 * 1024
+"""What the kernel may hold of an answer: a flood then waits for its reader soon, instead of filling megabytes."""
 FAULTS = ("server", "rate_limited", "reset", "hang", "error_body", "cut", "bad_json")
 """`cut` meets streams only, `bad_json` whole replies only: each request can meet six."""
 
@@ -67,6 +69,8 @@ class Line(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self.transport = transport
+        sock = transport.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._task is not None:
@@ -150,22 +154,21 @@ class Line(asyncio.Protocol):
             b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
         )
         pieces = play["pieces"]
+        piece = chunk(line["serial"], {"content": "w" * play["size"] + " "})
+        event = b"data: " + json.dumps(piece).encode() + b"\n\n"
         for number in range(pieces):
             if cut and number == max(pieces // 2, 1):
                 self.transport.close()
                 return
-            self._event(chunk(line["serial"], {"content": "w" * play["size"] + " "}))
+            self._chunk(event)
             line["pieces"] += 1
-            if play["gap"]:
-                await asyncio.sleep(play["gap"])
+            await asyncio.sleep(play["gap"])  # without a gap too: a flood must not starve the other calls
             await self._room.wait()
-        self._event({**chunk(line["serial"], {}, "stop"), "usage": usage(pieces)})
+        last = {**chunk(line["serial"], {}, "stop"), "usage": usage(pieces)}
+        self._chunk(b"data: " + json.dumps(last).encode() + b"\n\n")
         self._chunk(b"data: [DONE]\n\n")
         self.transport.write(b"0\r\n\r\n")
         line["whole"] = True
-
-    def _event(self, data: dict[str, Any]) -> None:
-        self._chunk(b"data: " + json.dumps(data).encode() + b"\n\n")
 
     def _chunk(self, data: bytes) -> None:
         self.transport.write(b"%x\r\n%b\r\n" % (len(data), data))

@@ -57,6 +57,9 @@ def test_a_value_must_fit_its_metric(gateway, answer, metric, value, message):
         assert given.json()["error"]["message"] == message
 
 
+SOME_ID = b"01a2285f-b4cf-707b-b85e-2a9d313660b1"
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [
@@ -66,14 +69,14 @@ def test_a_value_must_fit_its_metric(gateway, answer, metric, value, message):
         (b"[]", 422),
         (b'{"comment":"x"}', 422),
         (b'{"decision_id":"nonsense","comment":"x"}', 422),
-        (b'{"decision_id":"%s","episode_id":"e","comment":"x"}' % new_id().encode(), 422),
-        (b'{"decision_id":"%s","comment":5}' % new_id().encode(), 422),
-        (b'{"decision_id":"%s","comment":"x","surprise":1}' % new_id().encode(), 422),
-        (b'{"decision_id":"%s","retract":true}' % new_id().encode(), 422),
-        (b'{"decision_id":"%s","comment":"x","amends":"no"}' % new_id().encode(), 422),
-        (b'{"decision_id":"%s","demonstration":%s}' % (new_id().encode(), b"[" * 5000 + b"]" * 5000), 400),
-        (b'{"decision_id":"%s","metric":"score","value":NaN}' % new_id().encode(), 400),
-        (b'{"decision_id":"%s","comment":"\\ud83d"}' % new_id().encode(), 400),
+        (b'{"decision_id":"%s","episode_id":"e","comment":"x"}' % SOME_ID, 422),
+        (b'{"decision_id":"%s","comment":5}' % SOME_ID, 422),
+        (b'{"decision_id":"%s","comment":"x","surprise":1}' % SOME_ID, 422),
+        (b'{"decision_id":"%s","retract":true}' % SOME_ID, 422),
+        (b'{"decision_id":"%s","comment":"x","amends":"no"}' % SOME_ID, 422),
+        (b'{"decision_id":"%s","demonstration":%s}' % (SOME_ID, b"[" * 5000 + b"]" * 5000), 400),
+        (b'{"decision_id":"%s","metric":"score","value":NaN}' % SOME_ID, 400),
+        (b'{"decision_id":"%s","comment":"\\ud83d"}' % SOME_ID, 400),
     ],
 )
 def test_bad_feedback(gateway, body, status):
