@@ -17,7 +17,8 @@ up: $(VENV)/.up ## start everything on this machine and say how to use it; Ctrl-
 
 test: $(VENV)/.test browser ## the whole test suite; it starts what it needs
 	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=10 $(ARGS)
-	@echo "Not run here: nothing is skipped; benchmarks (make bench) and anything that needs a GPU or a real provider's key."
+	@echo "Not part of the suite: benchmarks (make bench), and anything that needs a GPU or a provider's key."
+	@echo "A test that was skipped is named above with its reason."
 
 lint: $(VENV)/.test ## ruff, mypy --strict, the contracts between rooms, the compiled template
 	$(BIN)/ruff check .
