@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -55,6 +56,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="one JSON object as the last line")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that all it started is ended
     results = {}
     for number in arguments.only:
         title, run = SCENARIOS[number]
