@@ -84,12 +84,8 @@ class Chat:
             state.in_flight -= 1
 
     def _admit(self) -> None:
-        """Raises where no new work is taken: stopping, too much in flight, or nowhere to log it."""
+        """Raises where no new work is taken: too much in flight, or nowhere to log it."""
         state = self.state
-        if state.stopping:
-            raise RequestError(
-                "the gateway is stopping", status=503, type="server_error", code="stopping", retry_after=1
-            )
         if state.in_flight >= state.generation.config.gateway.max_in_flight:
             raise RequestError(
                 "too many requests are under way here",
@@ -240,7 +236,8 @@ class Chat:
         await self._refuse(send, error, [(b"x-pointsman-decision-id", ids[0].encode()), *UNDECIDED])
 
     async def _refuse(self, send: Send, error: RequestError, headers: Headers | None = None) -> None:
-        await send_error(send, error, headers or [], self.surface.error_body(error))
+        closing = [(b"connection", b"close")] if error.status == 408 else []
+        await send_error(send, error, [*closing, *(headers or [])], self.surface.error_body(error))
 
 
 def _outgoing(request: ChatRequest, worker: Worker) -> Outgoing:

@@ -89,7 +89,7 @@ async def decide(
     direct, chain = _asked_for(request.model, generation)
     needs = _needs(request, generation)
     # Embeddings stay with one worker whatever its health: another's vectors would be of another space.
-    fit = eligible(pool, needs, _well if request.embeddings else breaker.healthy)
+    fit = eligible(pool, needs, _well if request.embeddings else breaker.healthy, breaker.down)
     flags = ["health_lifted"] if fit.health_lifted else []
     decided: Decided | None = None
     if direct is not None:

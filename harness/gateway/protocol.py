@@ -7,6 +7,7 @@ connection. A body has its own limits, where it is read; an idle connection uvic
 from __future__ import annotations
 
 import asyncio
+import socket
 from http import HTTPStatus
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -15,6 +16,10 @@ from harness.gateway.responses import error_body
 from pointsman.errors import RequestError
 
 MAX_HEAD_BYTES = 64 * 1024
+SEND_BUFFER = 128 * 1024
+"""Bytes that the kernel may hold for one client: its own choice is megabytes for each slow reader."""
+UNSENT_SECONDS = 5.0
+"""A closed connection whose client takes nothing for so long is given up."""
 
 
 class RequestProtocol(HttpToolsProtocol):
@@ -26,14 +31,31 @@ class RequestProtocol(HttpToolsProtocol):
     _deadline: asyncio.TimerHandle | None = None
     _waiting_bytes = 0  # of the head that has begun
     _in_body = False
+    _looking = False  # at what is unsent
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_came()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if not self._looking:
+            self._looking = True
+            self.loop.call_later(UNSENT_SECONDS, self._look_at_unsent, self.transport.get_write_buffer_size())
+
+    def _look_at_unsent(self, before: int) -> None:
+        """A connection that is closed would wait for ever for a client that takes nothing of the rest."""
+        unsent = self.transport.get_write_buffer_size()
+        self._looking = bool(unsent)
+        if self.transport.is_closing() and unsent and unsent == before:
+            self.transport.abort()
+        elif unsent:
+            self.loop.call_later(UNSENT_SECONDS, self._look_at_unsent, unsent)
 
     def data_received(self, data: bytes) -> None:
         in_body = self._in_body

@@ -83,8 +83,13 @@ class Eligibility(msgspec.Struct, frozen=True):
     workers: tuple[Worker, ...] = ()
 
 
-def eligible(pool: Pool, needs: Needs, healthy: Callable[[str], bool]) -> Eligibility:
-    """Who may answer: `workers` are those with no reason against them (none left: an empty tuple)."""
+def eligible(
+    pool: Pool, needs: Needs, healthy: Callable[[str], bool], down: Callable[[str], bool] = lambda name: False
+) -> Eligibility:
+    """Who may answer: `workers` are those with no reason against them (none left: an empty tuple).
+
+    Where nobody is `healthy`, those who only cool down after a 429 are asked before those who are `down`.
+    """
     wanted = needs.capabilities
     dearest = _dearest(pool) if needs.budget is not None else None
     reasons: dict[str, str | None] = {}
@@ -98,7 +103,9 @@ def eligible(pool: Pool, needs: Needs, healthy: Callable[[str], bool]) -> Eligib
     if len(well) == len(fit):
         return Eligibility(reasons, False, well)
     if not well:
-        return Eligibility(reasons, True, tuple(fit))
+        asked = tuple(worker for worker in fit if not down(worker.name)) or tuple(fit)
+        reasons.update({worker.name: UNHEALTHY for worker in fit if worker not in asked})
+        return Eligibility(reasons, True, asked)
     ill = {worker.name for worker in fit} - {worker.name for worker in well}
     reasons.update(dict.fromkeys(ill, UNHEALTHY))
     return Eligibility(reasons, False, well)

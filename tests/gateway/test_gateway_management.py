@@ -159,9 +159,10 @@ def test_health_readiness_and_metrics(gateway, upstream, fake):
 def test_a_gateway_that_stops_says_so(make_gateway, upstream):
     gateway = make_gateway()
     gateway.state.stopping = True
-    answer = gateway.chat("x")
-    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
     assert gateway.client.get("/readyz").status_code == 503
+    assert gateway.client.get("/readyz").json()["stopping"] is True
+    # What still reached the listener before it closed is served: a rolling deploy refuses nobody.
+    assert gateway.chat("x").status_code == 200
     gateway.close()
 
 

@@ -107,3 +107,13 @@ def test_health_is_asked_only_of_those_that_fit() -> None:
 
     eligible(POOL, Needs(images=True), healthy)
     assert asked == ["full"]
+
+
+def test_where_nobody_is_well_those_who_cool_down_come_before_those_who_are_down() -> None:
+    offered = Pool(tuple(Worker(name, "card", "m", (Endpoint("http://127.0.0.1:1"),)) for name in ("a", "b", "c")))
+    found = eligible(offered, Needs(), lambda name: False, lambda name: name == "b")
+    assert found.health_lifted
+    assert [worker.name for worker in found.workers] == ["a", "c"]
+    assert found.reasons == {"a": None, "b": "unhealthy", "c": None}
+    everyone = eligible(offered, Needs(), lambda name: False, lambda name: True)
+    assert [worker.name for worker in everyone.workers] == ["a", "b", "c"]

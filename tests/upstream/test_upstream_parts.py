@@ -12,6 +12,7 @@ from pointsman.config.model import QuirksConfig
 from pointsman.errors import UpstreamError
 from pointsman.pool import Endpoint, Worker
 from pointsman.upstream.body import worker_body
+from pointsman.upstream.breaker import Breaker
 from pointsman.upstream.faults import from_error_object, from_status, without_secrets
 from pointsman.upstream.retry_after import parse_retry_after
 from pointsman.upstream.seen import Seen
@@ -214,3 +215,15 @@ def test_odd_choices_are_read_without_a_fault(choice):
     seen.event(msgspec.json.encode({"choices": [choice], "usage": 5, "id": 7, "model": []}))
     assert seen.completion is None and seen.usage is None and seen.completion_id is None
     assert seen.reasoning is None and seen.finish_reason is None
+
+
+def test_a_worker_that_cools_down_is_not_down_and_one_that_fails_is() -> None:
+    now = [0.0]
+    breaker = Breaker(2, 5.0, lambda: now[0])
+    breaker.cool_down("busy", 10.0)
+    assert (breaker.healthy("busy"), breaker.down("busy")) == (False, False)
+    for _ in range(2):
+        breaker.failed("dead")
+    assert (breaker.healthy("dead"), breaker.down("dead")) == (False, True)
+    now[0] = 6.0
+    assert (breaker.healthy("dead"), breaker.down("dead")) == (True, False), "half open: a probe may be sent"

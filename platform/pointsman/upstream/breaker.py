@@ -14,6 +14,7 @@ class _State:
     opened: int = 0  # openings in a row: each doubles the next
     open_until: float = 0.0
     probing_until: float = 0.0
+    cooling: bool = False  # open because a 429 said so
 
 
 class Breaker:
@@ -57,11 +58,19 @@ class Breaker:
         if self._clock() < state.open_until:
             return  # it was asked all the same: no news
         if state.open_until or state.failures >= self._failures:
+            state.cooling = False
             self._open(state, min(self._open_seconds * 2**state.opened, LONGEST_OPEN))
 
     def cool_down(self, worker: str, seconds: float) -> None:
         """A 429 that said how long: open for that time."""
-        self._open(self._states.setdefault(worker, _State()), seconds)
+        state = self._states.setdefault(worker, _State())
+        state.cooling = not state.open_until or state.cooling
+        self._open(state, seconds)
+
+    def down(self, worker: str) -> bool:
+        """Whether it is open for its failures: not to be asked even where no other is healthy."""
+        state = self._states.get(worker)
+        return state is not None and not state.cooling and not self.healthy(worker)
 
     def seconds_left(self, worker: str) -> float:
         """How long until a probe may be sent; 0 where the worker is healthy."""

@@ -67,7 +67,7 @@ class AiohttpTransport:
             auto_decompress=True,
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=("User-Agent", "Accept-Encoding", "Accept"),
-            read_bufsize=256 * 1024,
+            read_bufsize=64 * 1024,
             trust_env=False,
         )
         self._limits: dict[float, aiohttp.ClientTimeout] = {}
