@@ -23,7 +23,7 @@ from harness.routing.prompted import PromptedRouter
 from harness.routing.rule import RuleRouter
 from harness.routing.template import default_template
 from pointsman.config import Config, Settings
-from pointsman.hashing import content_hash
+from pointsman.config.load import config_hash
 from pointsman.ids import content_id
 from pointsman.journal.lines import TableRow
 from pointsman.pool import Endpoint, Pool, Price, Worker
@@ -105,11 +105,6 @@ def build_generation(
             for endpoint in worker.endpoints
         },
     )
-
-
-def config_hash(config: Config) -> str:
-    """What `pointsman reload` compares with `/readyz` to know that a gateway serves the new file."""
-    return content_hash(config.model_dump(mode="json"))
 
 
 def choose_endpoint(worker: Worker) -> Endpoint:
