@@ -6,11 +6,13 @@ import os
 import socket
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import ProxyHandler, build_opener
 
 import pytest
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from playwright.sync_api import expect, sync_playwright
 
 from dashboard import launch
@@ -23,6 +25,7 @@ ARGUMENTS = [
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
 ]  # fmt: skip
 PATIENCE = 30_000  # milliseconds
+expect.set_options(timeout=PATIENCE)
 
 
 def free_port() -> int:
@@ -78,6 +81,21 @@ def tab():
         browser.close()
 
 
+def open_first_row(page) -> None:
+    """Select the table's first row: its box is left, below the header.
+
+    The table is a canvas, drawn some time after its frame is in the page; a click before that is lost, and a
+    person would click again.
+    """
+    heading = page.get_by_role("heading", name="Decision", exact=True)
+    deadline = time.monotonic() + PATIENCE / 1000
+    while not heading.is_visible() and time.monotonic() < deadline:
+        page.locator(".dvn-scroller").first.click(position={"x": 16, "y": 52})
+        with suppress(PlaywrightTimeout):
+            heading.wait_for(state="visible", timeout=4_000)
+    expect(heading).to_be_visible()
+
+
 def test_a_person_looks_at_overview_and_at_one_decision(served, tab, log, seeding):
     dialogs, strangers = [], []
     tab.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
@@ -99,9 +117,7 @@ def test_a_person_looks_at_overview_and_at_one_decision(served, tab, log, seedin
 
     tab.get_by_role("link", name="Decisions").click()
     expect(tab.get_by_role("heading", name="Decisions")).to_be_visible()
-    # The table is a canvas: the first row's box is left, below the header.
-    tab.locator(".dvn-scroller").first.click(position={"x": 16, "y": 52})
-    expect(tab.get_by_role("heading", name="Decision", exact=True)).to_be_visible()
+    open_first_row(tab)
     assert f"decision={newest}" in tab.url
 
     expect(tab.get_by_text(seeding.HOSTILE, exact=True).first).to_be_visible()
