@@ -39,8 +39,6 @@ class Decision(msgspec.Struct, frozen=True):
     decided_at: datetime
     origin: Origin
     flags: tuple[str, ...]
-    audit_rate: float | None = None
-    audited: bool = False
 
     @property
     def propensity(self) -> float:
@@ -115,7 +113,6 @@ async def decide(
             decided = await chain.decide(_ask(request), fit.workers, rng.getrandbits(32))
             flags += decided.scored.flags
             drawn = draw(decided.scored.scores, _epsilon(request, caller, generation), rng)
-    audit_rate = _audit_rate(request, caller, drawn, generation, origin)
     return Decision(
         id=ids[0],
         request_id=ids[1],
@@ -128,8 +125,6 @@ async def decide(
         decided_at=datetime.now(UTC),
         origin=origin,
         flags=tuple(flags),
-        audit_rate=audit_rate,
-        audited=audit_rate is not None and rng.random() < audit_rate,
     )
 
 
@@ -194,15 +189,6 @@ def _ask(request: ChatRequest) -> Ask:
 def _epsilon(request: ChatRequest, caller: Caller, generation: Generation) -> float:
     """ε, or 0 where the key or the request does not consent to being learned from."""
     return generation.config.exploration.epsilon if caller.explore and caller.learn and request.store else 0.0
-
-
-def _audit_rate(
-    request: ChatRequest, caller: Caller, drawn: Draw, generation: Generation, origin: Origin
-) -> float | None:
-    """With what probability all workers will be asked this request in the background; None where they may not be."""
-    config = generation.config
-    may = caller.learn and request.store and config.log.store_text and drawn.forced is None and origin == "traffic"
-    return config.audit.rate if may and config.audit.rate else None
 
 
 def _ineligible(reasons: dict[str, str | None]) -> RequestError:

@@ -7,16 +7,18 @@ content hash, so that a decision can name what it saw.
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import entry_points
+from typing import Any
+
+import msgspec
 
 from harness.routing.base import Router
 from harness.routing.chain import Chain
 from harness.routing.default import DefaultRouter
-from harness.routing.lm import chat_lm
 from harness.routing.prompted import PromptedRouter
 from harness.routing.rule import RuleRouter
 from harness.routing.template import default_template
@@ -26,9 +28,8 @@ from pointsman.ids import content_id
 from pointsman.journal.lines import TableRow
 from pointsman.pool import Endpoint, Pool, Price, Worker
 from pointsman.upstream.attempts import Limits
-from pointsman.upstream.direct import worker_headers
+from pointsman.upstream.outgoing import COMPLETIONS
 from pointsman.upstream.transport import Transport
-from pointsman.words import RouterKind
 
 
 @dataclass(frozen=True)
@@ -99,11 +100,27 @@ def build_generation(
             retries.backoff,
         ),
         headers={
-            (worker.name, endpoint.base_url): worker_headers(worker, settings.secret(endpoint.api_key_env))
+            (worker.name, endpoint.base_url): _headers(worker, settings.secret(endpoint.api_key_env))
             for worker in pool.workers
             for endpoint in worker.endpoints
         },
     )
+
+
+def choose_endpoint(worker: Worker) -> Endpoint:
+    """Load balancing among a worker's addresses, by weight. Not a decision."""
+    if len(worker.endpoints) == 1:
+        return worker.endpoints[0]
+    weights = [endpoint.weight for endpoint in worker.endpoints]
+    return random.choices(worker.endpoints, weights)[0]
+
+
+def _headers(worker: Worker, key: str | None) -> dict[str, str]:
+    headers = {"content-type": "application/json"}
+    if key:
+        name = worker.quirks.auth_header.lower()
+        headers[name] = f"Bearer {key}" if name == "authorization" else key
+    return headers
 
 
 def _routers(
@@ -118,22 +135,10 @@ def _routers(
             router = _prompted(config, settings, pool, transport, before.get("harness"))
         elif kind == "rule" and config.router.rules:
             router = RuleRouter(config.router.rules, _parent(before.get("rule")))
-        elif kind not in ("harness", "rule", "default"):
-            router = _plugged(kind, config, settings, before.get(kind))
         if router is not None:
             routers.append(router)
     routers.append(DefaultRouter(config.router.default, _parent(before.get("default"))))
     return routers
-
-
-def _plugged(kind: RouterKind, config: Config, settings: Settings, before: Router | None) -> Router | None:
-    """A router of the entry-point group `pointsman.routers`; None where none is installed or configured."""
-    for entry in entry_points(group="pointsman.routers", name=kind):
-        router: Router | None = entry.load()(config, settings, _parent(before))
-        if router is not None and before is not None and router.version.id == before.version.id:
-            return before
-        return router
-    return None
 
 
 def _prompted(
@@ -142,8 +147,21 @@ def _prompted(
     section = config.router
     assert section.model is not None
     assert section.base_url is not None
+    url = section.base_url + COMPLETIONS
+    headers = {"content-type": "application/json"}
+    if key := settings.secret(section.api_key_env):
+        headers["authorization"] = f"Bearer {key}"
     connect = min(config.timeouts.connect, section.deadline)
-    ask_router = chat_lm(transport, section.base_url, settings.secret(section.api_key_env), connect)
+
+    async def ask_router(body: dict[str, Any]) -> dict[str, Any]:
+        reply = await transport.post(url, headers, msgspec.json.encode(body), connect)
+        try:
+            value = msgspec.json.decode(await reply.read())
+        except msgspec.MsgspecError:
+            return {}
+        finally:
+            reply.close()
+        return value if isinstance(value, dict) else {}
 
     def make(parent: str | None) -> PromptedRouter:
         return PromptedRouter(

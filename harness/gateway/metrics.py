@@ -49,8 +49,6 @@ class Metrics:
         self.waiting_bytes = self._gauge("journal_waiting_bytes", "Journal bytes not in Postgres yet")
         self.waiting_lines = self._gauge("journal_waiting_lines", "Journal lines of this process not in Postgres yet")
         self.lost = self._gauge("rows_lost", "Rows lost: must stay 0")
-        self.rejected_rows = self._gauge("rows_rejected", "Rows kept in rejected.log: Postgres refused a value")
-        self.damaged_lines = self._gauge("journal_lines_damaged", "Lines kept in rejected.log: they cannot be read")
         self.database_up = self._gauge("database_up", "1 while Postgres answers")
         self.open_breakers = self._gauge("breakers_open", "Workers kept away by their breaker")
         self.default_rows = self._gauge("default_partition_rows", "Rows outside every month's partition")

@@ -81,8 +81,6 @@ def decision_row(decision: Decision, caller: Caller, redactor: Redactor, *, stor
         "draw": draw.draw or None,
         "explored": draw.explored,
         "forced": draw.forced,
-        "audit_rate": decision.audit_rate,
-        "audited": decision.audited,
         "flags": decision.flags or None,
     }
     if decided is None:

@@ -10,14 +10,13 @@ import socket
 import time
 from collections import OrderedDict
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from harness.gateway.cache import ResponseCache
 from harness.gateway.episodes import Episodes
-from harness.gateway.generation import Generation, build_generation
+from harness.gateway.generation import Generation, build_generation, choose_endpoint
 from harness.gateway.metrics import Metrics
 from harness.gateway.recent import Recent
 from harness.gateway.redact import Redactor
@@ -25,27 +24,20 @@ from pointsman.budgets import Ledger, Store
 from pointsman.config import Config, Settings, load_config
 from pointsman.database.engine import make_engine
 from pointsman.errors import ConfigError, UserError
-from pointsman.extras import require_extras, uses_litellm
 from pointsman.idempotency import New, keep, sweep
 from pointsman.identity import Directory, read_directory
 from pointsman.ids import new_id
 from pointsman.journal import Journal
 from pointsman.journal.folder import journal_root
-from pointsman.journal.rejected import Tally
 from pointsman.pool import Endpoint, Worker
 from pointsman.queries import database_state
 from pointsman.queries.episodes import newest_episode
 from pointsman.upstream.attempts import Attempts
 from pointsman.upstream.breaker import Breaker
-from pointsman.upstream.direct import choose_endpoint
 from pointsman.upstream.transport import AiohttpTransport, Transport
-
-if TYPE_CHECKING:
-    from harness.gateway.tracing import Tracing
 
 REFRESH_SECONDS = 1.0
 LOOKUP_SECONDS = 0.25
-LAST_SPANS_SECONDS = 2.0
 LATENCY_WEIGHT = 0.1
 CLAIMS_EVERY = 5  # rounds of refreshing
 SWEEP_EVERY = 3_600
@@ -78,21 +70,16 @@ class State:
         self.transport: Transport
         self.generation: Generation
         self.journal: Journal
-        self.rejected: Tally
         self.attempts: Attempts
         self.redactor = Redactor(config.log.redact)
-        self.tracing: Tracing | None = None
 
     async def open(self) -> None:
         """Opens journal and transport, builds the first generation, and starts the background work."""
         log_config = self._config.log
         self.transport = AiohttpTransport()
-        root = journal_root(self.settings, self._config)
-        self.journal = Journal(root, max_bytes=log_config.max_bytes)
-        self.rejected = Tally(root)
-        self.attempts = Attempts(self.transport, self.breaker, self._headers, choose_endpoint)
-        self._equip(self._config)
+        self.journal = Journal(journal_root(self.settings, self._config), max_bytes=log_config.max_bytes)
         self._serve(build_generation(self._config, self.settings, self.transport))
+        self.attempts = Attempts(self.transport, self.breaker, self._headers, choose_endpoint)
         await self.refresh()
         self._tasks.append(asyncio.create_task(self._keep_fresh()))
 
@@ -104,16 +91,11 @@ class State:
         self.journal.close()
         await self.ledger.close()
         await self.transport.close()
-        for transport in self.attempts.others.values():
-            await transport.close()
-        if self.tracing is not None:
-            await asyncio.to_thread(self.tracing.close, LAST_SPANS_SECONDS)
         self.engine.dispose()
 
     def reload(self) -> Generation:
         """Serves the configuration file as it is now. On any fault the old generation goes on."""
         config = load_config(self.settings.config_file)
-        self._equip(config)
         generation = build_generation(config, self.settings, self.transport, self.generation)
         self.redactor = Redactor(config.log.redact)
         self.cache = _cache(config)
@@ -135,7 +117,6 @@ class State:
         """Keys from Postgres, and the journal's depth from disk. Never raises for either being away."""
         try:
             self.journal.measure()
-            await asyncio.to_thread(self.rejected.read)
             directory, _ = await asyncio.gather(asyncio.to_thread(read_directory, self.engine), self.ledger.refresh())
         except OSError as error:
             log.error("the data folder cannot be read (%s)", error.strerror)
@@ -160,28 +141,6 @@ class State:
         known = self.latencies.get(worker, milliseconds)
         self.latencies[worker] = known + LATENCY_WEIGHT * (milliseconds - known)
 
-    def _equip(self, config: Config) -> None:
-        """The optional parts that a configuration asks for; without them their libraries are never imported.
-
-        Importing takes seconds, in which this process answers nobody: at the start, or once at a reload.
-        """
-        require_extras(config, str(self.settings.config_file))
-        if uses_litellm(config) and "litellm" not in self.attempts.others:
-            from pointsman.upstream.litellm_transport import LitellmTransport
-
-            self.attempts.others["litellm"] = LitellmTransport()
-        before, wanted = self.tracing, config.tracing
-        if before is not None and before.config == wanted:
-            return
-        if wanted.endpoint is not None:
-            from harness.gateway.tracing import make_tracing
-
-            self.tracing = make_tracing(wanted, self.settings.secret(wanted.headers_env))
-        else:
-            self.tracing = None
-        if before is not None:
-            before.close()
-
     def _serve(self, generation: Generation) -> None:
         self.journal.append(generation.rows())
         self.generation = generation
@@ -198,8 +157,6 @@ class State:
         metrics.waiting_bytes.set(self.journal.waiting)
         metrics.waiting_lines.set(self.journal.waiting_lines)
         metrics.lost.set(self.journal.lost)
-        metrics.rejected_rows.set(self.rejected.rows)
-        metrics.damaged_lines.set(self.rejected.lines)
         metrics.database_up.set(self.database_up)
         metrics.in_flight.set(self.in_flight)
         metrics.open_breakers.set(len(self.breaker.open_workers()))
