@@ -25,6 +25,7 @@ ROUTES = [
     ("POST", "/v1/embeddings", "serve"),
     ("POST", "/v1/reload", "admin"),
     ("GET", "/metrics", "serve"),
+    ("GET", "/openapi.json", "serve"),
 ]
 
 
