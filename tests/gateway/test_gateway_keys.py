@@ -25,7 +25,6 @@ ROUTES = [
     ("POST", "/v1/embeddings", "serve"),
     ("POST", "/v1/reload", "admin"),
     ("GET", "/metrics", "serve"),
-    ("GET", "/openapi.json", "serve"),
 ]
 
 
