@@ -15,35 +15,17 @@ from pointsman.commands import (
     feedback,
     import_,
     init,
-    jobs,
     keys,
     migrate,
-    probe,
     reload,
     route,
     sandbox,
-    worker,
 )
 from pointsman.commands.edge import CommandGroup
 from pointsman.commands.output import notes, say
 
 GROUP = "pointsman.commands"
-BUILT_IN = (
-    init,
-    check,
-    doctor,
-    reload,
-    migrate,
-    route,
-    decisions,
-    feedback,
-    keys,
-    import_,
-    sandbox,
-    jobs,
-    worker,
-    probe,
-)
+BUILT_IN = (init, check, doctor, reload, migrate, route, decisions, feedback, keys, import_, sandbox)
 
 HELP = """Pointsman sends each request to the LLM that will answer it best, and logs
 every decision.
