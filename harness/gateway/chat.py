@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -119,15 +118,13 @@ class Chat:
             request, voice = self.surface.read(body, headers, ids[0], received_at)
             cache_key = key_of(request, caller, generation) if voice is None else None
             if cache_key is not None and (known := state.cache.get(cache_key)) is not None:
-                await self._answer_again(caller, request, known, ids, received_at, headers, send)
+                await self._answer_again(caller, request, known, ids, received_at, send)
                 return
             episode = await state.episodes.find(caller, request.conversation, request.hints.episode_id)
-            decision = await decide(
-                request, caller, episode, generation, state.breaker, state.rng, ids=ids, arms=state.arms
-            )
+            decision = await decide(request, caller, episode, generation, state.breaker, state.rng, ids=ids)
             reservation = await reserve(state.ledger, caller, request, decision)
         except RequestError as error:
-            await self._reject(error, caller, ids, received_at, headers, send)
+            await self._reject(error, caller, ids, received_at, send)
             return
         exchange = Exchange(state, caller, request, decision, began, self.surface, voice, reservation)
         try:
@@ -137,8 +134,6 @@ class Chat:
             await self._refuse(send, unlogged(error))
             return
         exchange.cache_key = cache_key
-        if state.tracing is not None:
-            exchange.trace = state.tracing.begin(ids[0], headers)
         await self._answer(exchange, receive, send)
 
     async def _answer_again(
@@ -148,12 +143,10 @@ class Chat:
         known: CachedAnswer,
         ids: tuple[str, str],
         received_at: datetime,
-        headers: Headers,
         send: Send,
     ) -> None:
         try:
             await answer_from_cache(self.state, caller, request, known, ids, received_at, send)
-            self._trace_undecided(ids[0], "ok", received_at, 200, headers)
         except StoreError as error:
             await self._refuse(send, unlogged(error))
 
@@ -185,18 +178,13 @@ class Chat:
             gone.cancel()
 
     async def _call(self, exchange: Exchange) -> None:
-        state, request, decision, trace = self.state, exchange.request, exchange.decision, exchange.trace
-
-        def outgoing(worker: Worker) -> Outgoing:
-            made = _outgoing(request, worker)
-            return made if trace is None else trace.passed_on(made, len(exchange.records) + 1)
-
-        once, limits = request.hints.disable_fallbacks, decision.generation.limits
-        candidates = decision.candidates(fallbacks=not (once or request.embeddings))
+        state, request, decision = self.state, exchange.request, exchange.decision
+        alone = request.hints.disable_fallbacks or request.embeddings
+        candidates = decision.candidates(fallbacks=not alone)
         exchange.answer = await state.attempts.answer(
             candidates,
-            outgoing,
-            replace(limits, attempts=1) if once else limits,
+            lambda worker: _outgoing(request, worker),
+            decision.generation.limits,
             exchange.records,
             stream=request.stream,
             deadline=exchange.deadline,
@@ -228,13 +216,7 @@ class Chat:
         return rows
 
     async def _reject(
-        self,
-        error: RequestError,
-        caller: Caller,
-        ids: tuple[str, str],
-        received_at: datetime,
-        headers: Headers,
-        send: Send,
+        self, error: RequestError, caller: Caller, ids: tuple[str, str], received_at: datetime, send: Send
     ) -> None:
         """A request that could not be decided is a decision too: logged, with the outcome `rejected`."""
         state = self.state
@@ -251,14 +233,7 @@ class Chat:
         except StoreError as fault:
             await self._refuse(send, unlogged(fault))
             return
-        self._trace_undecided(ids[0], "rejected", received_at, error.status, headers)
         await self._refuse(send, error, [(b"x-pointsman-decision-id", ids[0].encode()), *UNDECIDED])
-
-    def _trace_undecided(
-        self, decision_id: str, status: OutcomeStatus, received_at: datetime, http_status: int, headers: Headers
-    ) -> None:
-        if (tracing := self.state.tracing) is not None:
-            tracing.begin(decision_id, headers).undecided(self.surface.name, status, received_at, http_status)
 
     async def _refuse(self, send: Send, error: RequestError, headers: Headers | None = None) -> None:
         closing = [(b"connection", b"close")] if error.status == 408 else []

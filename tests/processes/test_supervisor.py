@@ -11,9 +11,8 @@ import time
 
 import pytest
 
-from harness.gateway.serve import listen
+from harness.gateway.serve import LONGEST_PAUSE, RESTART_PAUSE, Child, listen
 from pointsman.errors import UserError
-from pointsman.processes import LONGEST_PAUSE, RESTART_PAUSE, Child
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(60)"]
 
