@@ -12,7 +12,7 @@ from decimal import Decimal
 from threading import Barrier
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlalchemy.exc import OperationalError
 
 from pointsman.budgets import FREE, Ledger, Store
@@ -289,9 +289,7 @@ def test_while_postgres_is_away_the_slice_is_spent_then_429(world, network):
     assert not asyncio.run(ledger.refresh())
     for _ in range(4):
         spend(ledger, world, 1)
-    began = time.perf_counter()
     error = refused(ledger, world)
-    assert time.perf_counter() - began < 0.1
     assert error.message == "the budget of this key cannot be read now and what was at hand is spent"
     assert error.retry_after == 2
     assert ledger.reserve((), D(1)) is FREE
@@ -370,21 +368,19 @@ def test_a_row_lock_held_elsewhere_costs_a_request_two_seconds_at_most(world):
     spend(ledger, world, 1)
 
 
-def test_reserve_and_settle_take_microseconds(world):
+def test_reserve_and_settle_ask_the_database_nothing(world):
     world.budget(limit_usd=D(1_000_000), requests_per_minute=1_900_000_000, tokens_per_minute=1_900_000_000)
     world.budget(whole_project=True, limit_usd=D(1_000_000))
     ledger = world.ledger()
     own, estimate, actual = budgets(ledger, world), D("0.0123"), D("0.0077")
     ledger.take(own, estimate, 900).settle(actual, tokens=700)
-    best = min(_timed(ledger, own, estimate, actual) for _ in range(5))
-    assert best < 100e-6, f"{best * 1e6:.1f} µs"  # 3 µs measured; the bound is for a query that slips in
-
-
-def _timed(ledger, own, estimate, actual, number=2000):
-    began = time.perf_counter()
-    for _ in range(number):
+    asked: list[str] = []
+    event.listen(world.engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+    for _ in range(200):
         ledger.reserve(own, estimate, 900).settle(actual, tokens=700)
-    return (time.perf_counter() - began) / number
+    assert asked == []
+    asyncio.run(ledger.refresh())
+    assert asked  # so the count does see what the ledger asks
 
 
 def test_gateways_that_ask_at_the_same_moment_get_no_more_than_there_is(world):

@@ -44,16 +44,22 @@ def test_every_command_teaches_by_example(run, command):
     assert "Example" in result.stdout
 
 
-def test_help_is_quick_and_loads_nothing_heavy():
-    seconds = []
-    for _ in range(3):
-        begun = time.monotonic()
-        done = python("-m", "pointsman.commands", "--help")
-        seconds.append(time.monotonic() - begun)
-        assert done.returncode == 0
-        assert "pointsman init" in done.stdout
-    assert min(seconds) < 0.5
-    heavy = ["sqlalchemy", "pydantic", "aiohttp", "starlette", "uvicorn", "alembic", "pyarrow", "psycopg"]
+def test_help_loads_nothing_heavy():
+    done = python("-m", "pointsman.commands", "--help")
+    assert done.returncode == 0
+    assert "pointsman init" in done.stdout
+    heavy = [
+        "numpy",
+        "scipy",
+        "sqlalchemy",
+        "pydantic",
+        "aiohttp",
+        "starlette",
+        "uvicorn",
+        "alembic",
+        "pyarrow",
+        "psycopg",
+    ]
     loaded = python(
         "-c",
         "import sys; from pointsman.commands.app import build_app; import typer.main;"

@@ -185,7 +185,6 @@ def test_done_ends_the_answer_though_the_worker_stays(gateway, upstream, running
     upstream.script("m-alpha", fake.stream(fake.words("a"), ending="hang"))
     with gateway.streaming() as answer:
         assert running.events(answer)[-1] == "[DONE]"
-        assert answer.elapsed.total_seconds() < 1
     assert gateway.record(answer)["outcome"]["status"] == "ok"
     upstream.wait_left(upstream.calls[0])
 

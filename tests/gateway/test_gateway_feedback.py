@@ -137,7 +137,7 @@ def test_young_unknown_ids_are_accepted_and_old_ones_are_not(gateway):
     began = time.monotonic()
     young = feedback(gateway, decision_id=new_id(), metric="correct", value=True)
     assert (young.status_code, young.json()["joined"]) == (202, False)
-    assert 1.5 < time.monotonic() - began < 3
+    assert 1.5 < time.monotonic() - began < 8
     old = id_at(datetime.now(UTC) - timedelta(minutes=11))
     strange = [old, id_at(datetime.now(UTC) + timedelta(days=999)), "f" * 8 + "-ffff-ffff-ffff-" + "f" * 12]
     for identity in strange:

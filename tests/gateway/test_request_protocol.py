@@ -13,7 +13,7 @@ import uvicorn
 
 from harness.gateway.protocol import RequestProtocol
 
-SLACK = 1.0
+SLACK = 2.0
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 

@@ -70,10 +70,8 @@ def test_a_port_that_is_just_being_left_is_waited_for() -> None:
         assert listener.getsockname()[1] == port
 
 
-def test_an_address_that_is_not_ours_is_said_at_once() -> None:
-    began = time.monotonic()
+def test_an_address_that_is_not_ours_is_said() -> None:
     with pytest.raises(
         UserError, match=r"cannot listen on 203\.0\.113\.7:9: .*; stop what runs there or set POINTSMAN_PORT"
     ):
         listen("203.0.113.7", 9)
-    assert time.monotonic() - began < 1

@@ -225,4 +225,4 @@ HOSTILE_REPLIES = [
 def test_a_hostile_reply_is_parsed_in_bounded_time(reply: str) -> None:
     started = time.process_time()
     assert parse_pick(reply, OPTIONS).worker is None
-    assert time.process_time() - started < 0.5
+    assert time.process_time() - started < 10  # what grows with the square would take far longer

@@ -23,7 +23,6 @@ from benchmarks.stress.load import Load
 from benchmarks.stress.nasty import reads_back, send_all, stored_messages, wrong
 from benchmarks.stress.scene import Stage, descriptors, stage, wait_until
 from benchmarks.stress.slow_clients import Crowd, reader_seconds
-from benchmarks.stress.verdict import quantile
 
 SMALL = 300_000
 """Inputs beyond so many bytes are left to the benchmark."""
@@ -54,7 +53,6 @@ def test_a_burst_is_refused_beyond_the_limit_and_leaves_nothing_behind(new_datab
     for ask in refused:
         assert (ask.status, ask.retry_after) == (429, 1)
         assert json.loads(ask.body)["error"]["code"] == "too_many_in_flight"
-    assert quantile([ask.seconds for ask in refused], 0.5) < 0.2
     assert most_at_once(found.journal) == limit
     assert len(after) >= 10 and all(ask.whole for ask in after)
     assert found.sound, found.as_dict()
