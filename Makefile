@@ -30,9 +30,10 @@ lint: $(VENV)/.test ## ruff, mypy --strict, the contracts between rooms, the com
 bench: $(VENV)/.test ## the quick version of every benchmark
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file --quick || exit 1; done
 
-docs: $(VENV)/.test ## write docs/configuration.md anew from the code
+docs: $(VENV)/.test ## write docs/configuration.md and docs/openapi.json anew from the code
 	@head -n 5 docs/configuration.md > docs/configuration.new && $(BIN)/pointsman check --keys --markdown \
 	  >> docs/configuration.new && mv docs/configuration.new docs/configuration.md
+	@$(BIN)/python -m harness.gateway.openapi > docs/openapi.new && mv docs/openapi.new docs/openapi.json
 
 install: system $(VENV)/.all ## everything: all extras, and as root Debian's packages
 
@@ -57,11 +58,12 @@ $(VENV)/.up: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install -q -c constraints.txt -e '.[embedded,dashboard]'
 	@touch $@
 
+# torch first and pinned: an unpinned one brings a CUDA build of several gigabytes.
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install -q -c constraints.txt -e '.[dev]'
+	$(PIP) install -q '$(TORCH)'
+	$(PIP) install -q -c constraints.txt -e '.[dev,distill]'
 	@touch $@ $(VENV)/.up
 
-# torch first and pinned: an unpinned one brings a CUDA build of several gigabytes.
 $(VENV)/.all: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install -q '$(TORCH)'
 	$(PIP) install -q -c constraints.txt -e '.[embedded,optimize,distill,dashboard,dev]'

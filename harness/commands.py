@@ -1,4 +1,4 @@
-"""What the harness adds to the command line: `pointsman serve`."""
+"""What the harness adds to the command line: `pointsman serve`, `pointsman audit`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import typer
 
 
 def register(app: typer.Typer) -> None:
+    from harness import commands_audit
+
     app.command("serve", rich_help_panel="Run")(serve_command)
+    commands_audit.register(app)
 
 
 def serve_command(

@@ -80,3 +80,11 @@ def _support(name: str) -> Any:
 def seeding() -> Any:
     """The module tests/support/seeding.py: `seeding.seed(url, until=…)` fills a log to read."""
     return _support("seeding")
+
+
+@pytest.fixture
+def log(empty_database: str) -> Iterator[Any]:
+    """An empty log that a test fills by hand: tests/support/small_log.py."""
+    made = _support("small_log").Log(empty_database)
+    yield made
+    made.close()

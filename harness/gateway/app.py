@@ -12,6 +12,7 @@ from harness.gateway.management import Management
 from harness.gateway.responses import Receive, Send, internal_fault, send_error
 from harness.gateway.state import State
 from harness.gateway.surfaces.served import SURFACES, surface_of
+from pointsman.logs import place
 
 log = logging.getLogger("pointsman.gateway")
 
@@ -34,7 +35,7 @@ class Gateway:
                     await self._management(scope, receive, send)  # type: ignore[arg-type]
             except Exception as error:  # noqa: BLE001 - the edge of the process: log, answer, go on
                 # The error's text may quote the request: only its type and place are logged.
-                log.error("fault of ours in %s: %s", scope["path"], _place(error))
+                log.error("fault of ours in %s: %s", scope["path"], place(error))
                 await _answer_fault(scope["path"], send)
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
@@ -56,11 +57,3 @@ async def _answer_fault(path: str, send: Send) -> None:
     fault = internal_fault()
     with suppress(RuntimeError):  # the answer had begun: the connection ends
         await send_error(send, fault, [], surface_of(path).error_body(fault))
-
-
-def _place(error: BaseException) -> str:
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    where = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else "?"
-    return f"{type(error).__name__} at {where}"

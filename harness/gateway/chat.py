@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -118,13 +119,15 @@ class Chat:
             request, voice = self.surface.read(body, headers, ids[0], received_at)
             cache_key = key_of(request, caller, generation) if voice is None else None
             if cache_key is not None and (known := state.cache.get(cache_key)) is not None:
-                await self._answer_again(caller, request, known, ids, received_at, send)
+                await self._answer_again(caller, request, known, ids, received_at, headers, send)
                 return
             episode = await state.episodes.find(caller, request.conversation, request.hints.episode_id)
-            decision = await decide(request, caller, episode, generation, state.breaker, state.rng, ids=ids)
+            decision = await decide(
+                request, caller, episode, generation, state.breaker, state.rng, ids=ids, arms=state.arms
+            )
             reservation = await reserve(state.ledger, caller, request, decision)
         except RequestError as error:
-            await self._reject(error, caller, ids, received_at, send)
+            await self._reject(error, caller, ids, received_at, headers, send)
             return
         exchange = Exchange(state, caller, request, decision, began, self.surface, voice, reservation)
         try:
@@ -134,6 +137,8 @@ class Chat:
             await self._refuse(send, unlogged(error))
             return
         exchange.cache_key = cache_key
+        if state.tracing is not None:
+            exchange.trace = state.tracing.begin(ids[0], headers)
         await self._answer(exchange, receive, send)
 
     async def _answer_again(
@@ -143,10 +148,12 @@ class Chat:
         known: CachedAnswer,
         ids: tuple[str, str],
         received_at: datetime,
+        headers: Headers,
         send: Send,
     ) -> None:
         try:
             await answer_from_cache(self.state, caller, request, known, ids, received_at, send)
+            self._trace_undecided(ids[0], "ok", received_at, 200, headers)
         except StoreError as error:
             await self._refuse(send, unlogged(error))
 
@@ -178,13 +185,18 @@ class Chat:
             gone.cancel()
 
     async def _call(self, exchange: Exchange) -> None:
-        state, request, decision = self.state, exchange.request, exchange.decision
-        alone = request.hints.disable_fallbacks or request.embeddings
-        candidates = decision.candidates(fallbacks=not alone)
+        state, request, decision, trace = self.state, exchange.request, exchange.decision, exchange.trace
+
+        def outgoing(worker: Worker) -> Outgoing:
+            made = _outgoing(request, worker)
+            return made if trace is None else trace.passed_on(made, len(exchange.records) + 1)
+
+        once, limits = request.hints.disable_fallbacks, decision.generation.limits
+        candidates = decision.candidates(fallbacks=not (once or request.embeddings))
         exchange.answer = await state.attempts.answer(
             candidates,
-            lambda worker: _outgoing(request, worker),
-            decision.generation.limits,
+            outgoing,
+            replace(limits, attempts=1) if once else limits,
             exchange.records,
             stream=request.stream,
             deadline=exchange.deadline,
@@ -216,7 +228,13 @@ class Chat:
         return rows
 
     async def _reject(
-        self, error: RequestError, caller: Caller, ids: tuple[str, str], received_at: datetime, send: Send
+        self,
+        error: RequestError,
+        caller: Caller,
+        ids: tuple[str, str],
+        received_at: datetime,
+        headers: Headers,
+        send: Send,
     ) -> None:
         """A request that could not be decided is a decision too: logged, with the outcome `rejected`."""
         state = self.state
@@ -233,7 +251,14 @@ class Chat:
         except StoreError as fault:
             await self._refuse(send, unlogged(fault))
             return
+        self._trace_undecided(ids[0], "rejected", received_at, error.status, headers)
         await self._refuse(send, error, [(b"x-pointsman-decision-id", ids[0].encode()), *UNDECIDED])
+
+    def _trace_undecided(
+        self, decision_id: str, status: OutcomeStatus, received_at: datetime, http_status: int, headers: Headers
+    ) -> None:
+        if (tracing := self.state.tracing) is not None:
+            tracing.begin(decision_id, headers).undecided(self.surface.name, status, received_at, http_status)
 
     async def _refuse(self, send: Send, error: RequestError, headers: Headers | None = None) -> None:
         closing = [(b"connection", b"close")] if error.status == 408 else []

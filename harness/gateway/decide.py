@@ -5,17 +5,22 @@ from __future__ import annotations
 import random
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
 import msgspec
 
 from harness.gateway.access import Caller
+from harness.gateway.canary import Arms
+from harness.gateway.choose import Choice, Chosen, choose
 from harness.gateway.episodes import Episode
 from harness.gateway.generation import Generation
 from harness.gateway.request import ChatRequest
-from harness.routing.base import Ask
-from harness.routing.chain import Chain, Decided
+from harness.gateway.shadow import Beside, usages_of
+from harness.gateway.versions import Served
+from harness.routing.base import Ask, RouterUsage
+from harness.routing.chain import Decided
 from harness.routing.eligibility import Eligibility, Needs, eligible
-from harness.routing.exploration import Draw, draw, forced
+from harness.routing.exploration import Draw, forced
 from pointsman.errors import RequestError
 from pointsman.pool import Worker
 from pointsman.upstream.breaker import Breaker
@@ -39,6 +44,11 @@ class Decision(msgspec.Struct, frozen=True):
     decided_at: datetime
     origin: Origin
     flags: tuple[str, ...]
+    audit_rate: float | None = None
+    audited: bool = False
+    beside: Beside | None = None
+    picks: dict[str, Any] | None = None
+    gate_id: str | None = None
 
     @property
     def propensity(self) -> float:
@@ -55,14 +65,19 @@ class Decision(msgspec.Struct, frozen=True):
     @property
     def router_cost(self) -> Decimal | None:
         """USD of all routers that were asked, the failed ones included; None where one is unknown."""
-        if self.decided is None:
-            return Decimal(0)
         total = Decimal(0)
-        for usage in (self.decided.scored.usage, *(failure.usage for failure in self.decided.failures)):
+        for usage in self.usages:
             if usage.cost is None and (usage.input_tokens or usage.output_tokens):
                 return None
             total += usage.cost or 0
         return total
+
+    @property
+    def usages(self) -> list[RouterUsage]:
+        """Of all routers that were asked, candidates and shadows included."""
+        if self.beside is not None:
+            return self.beside.usages
+        return [] if self.decided is None else usages_of(self.decided)
 
     def candidates(self, *, fallbacks: bool) -> list[Worker]:
         """The intended worker, then the other eligible ones by score: who answers if it cannot."""
@@ -83,15 +98,19 @@ async def decide(
     *,
     ids: tuple[str, str],
     origin: Origin = "traffic",
+    arms: Arms | None = None,
 ) -> Decision:
-    """Decides. `ids` are the decision's and the request's. Raises `RequestError` where no worker may answer."""
+    """Decides. `ids` are the decision's and the request's. Raises `RequestError` where no worker may answer.
+
+    Without `arms` no gate and no shadow takes part: what serves decides alone.
+    """
     pool = generation.pool
-    direct, chain = _asked_for(request.model, generation)
+    direct, served = _asked_for(request.model, caller, generation)
     needs = _needs(request, generation)
     # Embeddings stay with one worker whatever its health: another's vectors would be of another space.
     fit = eligible(pool, needs, _well if request.embeddings else breaker.healthy, breaker.down)
     flags = ["health_lifted"] if fit.health_lifted else []
-    decided: Decided | None = None
+    chosen = Chosen()
     if direct is not None:
         if (reason := fit.reasons[direct.name]) not in (None, "unhealthy"):
             raise _ineligible({direct.name: reason})
@@ -110,9 +129,17 @@ async def decide(
         elif len(fit.workers) == 1:
             drawn = forced(fit.workers[0].name, "only_one")
         else:
-            decided = await chain.decide(_ask(request), fit.workers, rng.getrandbits(32))
-            flags += decided.scored.flags
-            drawn = draw(decided.scored.scores, _epsilon(request, caller, generation), rng)
+            consent = _consents(request, caller)
+            chosen = await choose(
+                served if consent and arms is not None else Served(served.chain, dial=served.dial),
+                Choice(_ask(request), fit.workers, caller.secret, episode),
+                generation.config.exploration.epsilon if consent else 0.0,
+                arms,
+                rng,
+            )
+            flags += chosen.flags
+            drawn = chosen.drawn
+    audit_rate = _audit_rate(request, caller, drawn, generation, origin)
     return Decision(
         id=ids[0],
         request_id=ids[1],
@@ -121,24 +148,29 @@ async def decide(
         eligibility=fit,
         draw=drawn,
         worker=pool.by_name[drawn.chosen],
-        decided=decided,
+        decided=chosen.decided,
         decided_at=datetime.now(UTC),
         origin=origin,
         flags=tuple(flags),
+        audit_rate=audit_rate,
+        audited=audit_rate is not None and rng.random() < audit_rate,
+        beside=chosen.beside,
+        picks=chosen.picks,
+        gate_id=chosen.gate_id,
     )
 
 
-def _asked_for(model: str, generation: Generation) -> tuple[Worker | None, Chain]:
-    """The worker that a request names, or None and the routers that decide. 404 for a model that is not there."""
+def _asked_for(model: str, caller: Caller, generation: Generation) -> tuple[Worker | None, Served]:
+    """The worker that a request names, or None and what decides. 404 for a model that is not there."""
     if model == MODEL:
-        return None, generation.chain
+        return None, generation.serving(caller.project_id)
     if (worker := generation.pool.by_name.get(model)) is not None:
-        return worker, generation.chain
+        return worker, generation.by_file
     name, _, version = model.partition("@")
     if name == MODEL and version:
         found = [chain for known, chain in generation.pinned.items() if known.startswith(version)]
         if len(found) == 1 and len(version) >= MIN_VERSION:
-            return None, found[0]
+            return None, Served(found[0])
         message = f"router version {version!r} does not serve now; GET /v1/models lists those that do"
     else:
         message = f"model {model!r} does not exist here; use {MODEL!r} or a worker's name (GET /v1/models)"
@@ -186,9 +218,18 @@ def _ask(request: ChatRequest) -> Ask:
     )
 
 
-def _epsilon(request: ChatRequest, caller: Caller, generation: Generation) -> float:
-    """ε, or 0 where the key or the request does not consent to being learned from."""
-    return generation.config.exploration.epsilon if caller.explore and caller.learn and request.store else 0.0
+def _consents(request: ChatRequest, caller: Caller) -> bool:
+    """Whether key and request consent to being learned from: else no ε, no gate, no shadow."""
+    return caller.explore and caller.learn and request.store
+
+
+def _audit_rate(
+    request: ChatRequest, caller: Caller, drawn: Draw, generation: Generation, origin: Origin
+) -> float | None:
+    """With what probability all workers will be asked this request in the background; None where they may not be."""
+    config = generation.config
+    may = caller.learn and request.store and config.log.store_text and drawn.forced is None and origin == "traffic"
+    return config.audit.rate if may and config.audit.rate else None
 
 
 def _ineligible(reasons: dict[str, str | None]) -> RequestError:

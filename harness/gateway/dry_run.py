@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -36,6 +37,9 @@ async def dry_run(state: State, caller: Caller, body: bytes, headers: Headers) -
         origin="dry_run",
     )
     await _log(state, caller, chat, decision, body)
+    if state.tracing is not None:
+        trace = state.tracing.begin(decision.id, headers)
+        trace.decided(decision, "route", "ok", model=chat.model, seconds=_since(decision), http_status=200)
     return decision.id, _foretold(state, chat, decision)
 
 
@@ -91,6 +95,10 @@ def _foretold(state: State, chat: ChatRequest, decision: Decision) -> dict[str, 
             for worker in decision.eligibility.workers
         },
     }
+
+
+def _since(decision: Decision) -> float:
+    return (datetime.now(UTC) - decision.decided_at).total_seconds()
 
 
 def _number(amount: Decimal | None) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.gateway.access import Caller
 from harness.gateway.cache import CachedAnswer
@@ -32,6 +32,9 @@ from pointsman.journal.lines import TableRow
 from pointsman.upstream.reading import Answer
 from pointsman.upstream.record import CallRecord
 from pointsman.words import OutcomeStatus
+
+if TYPE_CHECKING:
+    from harness.gateway.tracing import Trace
 
 STALLED_SECONDS = 5.0
 """A stream that has shown nothing for so long when its client leaves is logged as stalled."""
@@ -67,6 +70,7 @@ class Exchange:
         self.streaming = False
         self.answer: Answer | None = None
         self.ticket = 0  # of the decision in the journal
+        self.trace: Trace | None = None
         self.cache_key: str | None = None  # under which a whole answer may be given again
         self._began = began
         self._overhead_ms = 0.0
@@ -191,10 +195,15 @@ class Exchange:
         rows: list[TableRow] = [("call", row) for row in calls]
         rows.append(("outcome", outcome))
         state.journal.append_or_count(rows, closes=decision.id)
-        state.recent.end(decision.id, calls, outcome)
+        state.recent.end(decision.id, calls, outcome, sum(record.seen.chars for record in self.records))
         state.metrics.ended(status, answered or "none")
         state.metrics.calls += len(self.records)
         state.metrics.latency.observe(latency)
+        if self.trace is not None:
+            self.trace.decided(
+                decision, self.surface.name, status, model=self.request.model, seconds=latency,
+                records=self.records, http_status=http_status,
+            )  # fmt: skip
         if status == "ok" and answered is not None:
             state.note_latency(answered, latency * 1000)
         # Agents close a stream as soon as they have their tool call, and come back with its result.
@@ -226,10 +235,7 @@ class Exchange:
 
     def orchestration(self) -> tuple[int, int] | None:
         """Tokens (in, out) that routing took, None where it took none."""
-        decided = self.decision.decided
-        if decided is None:
-            return None
-        usages = [decided.scored.usage, *(failure.usage for failure in decided.failures)]
+        usages = self.decision.usages
         tokens = sum(u.input_tokens or 0 for u in usages), sum(u.output_tokens or 0 for u in usages)
         return tokens if any(tokens) else None
 

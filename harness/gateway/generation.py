@@ -7,18 +7,17 @@ content hash, so that a decision can name what it saw.
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from importlib.metadata import entry_points
 
-import msgspec
-
+from harness.gateway.versions import Served, Versions
 from harness.routing.base import Router
 from harness.routing.chain import Chain
 from harness.routing.default import DefaultRouter
+from harness.routing.lm import chat_lm
 from harness.routing.prompted import PromptedRouter
 from harness.routing.rule import RuleRouter
 from harness.routing.template import default_template
@@ -27,16 +26,20 @@ from pointsman.config.load import config_hash
 from pointsman.ids import content_id
 from pointsman.journal.lines import TableRow
 from pointsman.pool import Endpoint, Pool, Price, Worker
+from pointsman.promotion.plan import Plan
 from pointsman.upstream.attempts import Limits
-from pointsman.upstream.outgoing import COMPLETIONS
+from pointsman.upstream.direct import worker_headers
 from pointsman.upstream.transport import Transport
+from pointsman.words import RouterKind
 
 
 @dataclass(frozen=True)
 class Generation:
-    """Immutable. `pinned` has, by router version, the chain that begins with it.
+    """Immutable. `pinned` has, by router version, the chain that begins with it; `chain` is the file's.
 
-    `headers` are a worker's per endpoint address, keys included: they never leave `upstream`.
+    `served` says by project what decides; a project that is not there is served by the file (`serving`). `notes`
+    are what `plan` names and this generation cannot serve. `headers` are a worker's per endpoint address, keys
+    included: they never leave `upstream`.
     """
 
     number: int
@@ -47,6 +50,13 @@ class Generation:
     pinned: Mapping[str, Chain]
     limits: Limits
     headers: Mapping[tuple[str, str], dict[str, str]] = field(repr=False)
+    by_file: Served
+    served: Mapping[str, Served] = field(default_factory=dict)
+    plan: Plan = field(default_factory=Plan)
+    notes: tuple[str, ...] = ()
+
+    def serving(self, project: str) -> Served:
+        return self.served.get(project, self.by_file)
 
     def header_of(self, worker: Worker, endpoint: Endpoint) -> dict[str, str]:
         return self.headers[worker.name, endpoint.base_url]
@@ -69,28 +79,48 @@ class Generation:
                         "parent_id": version.parent_id,
                         "artifact_hash": version.artifact_hash,
                         "config": dict(version.config),
-                        "state": "serving",
+                        "state": "candidate" if version.kind == "harness" and self.overruled else "serving",
                         "created_at": now,
                     },
                 )
             )
         return rows
 
+    @property
+    def overruled(self) -> bool:
+        """Whether a promoted version serves every project that has one, so that the file's is a candidate only."""
+        promoted = [self.served[project] for project, standing in self.plan.projects.items() if standing.promoted]
+        file = self.chain.routers[0]
+        return bool(promoted) and all(one.chain.routers[0] is not file for one in promoted)
+
 
 def build_generation(
-    config: Config, settings: Settings, transport: Transport, previous: Generation | None = None
+    config: Config,
+    settings: Settings,
+    transport: Transport,
+    previous: Generation | None = None,
+    plan: Plan | None = None,
 ) -> Generation:
-    """The generation of `config`. Raises `UserError` where something it names cannot be had."""
+    """The generation of `config` and `plan`. Raises `UserError` where something the file names cannot be had."""
     pool = Pool.of(config)
     times, retries = config.timeouts, config.retries
     routers = _routers(config, settings, pool, transport, previous)
+    versions = Versions(config, pool, routers, time.monotonic, plan or Plan())
+    # A router keeps what it has learned of its LLM, such as whether it gives log-probabilities.
+    same = previous is not None and previous.config == config
+    versions.build(settings, transport, _first_routers(previous) if previous is not None and same else {})
+    chain = Chain(routers, time.monotonic)
     return Generation(
         number=previous.number + 1 if previous else 1,
         config=config,
         hash=config_hash(config),
         pool=pool,
-        chain=Chain(routers, time.monotonic),
-        pinned={router.version.id: Chain(routers[n:], time.monotonic) for n, router in enumerate(routers)},
+        chain=chain,
+        pinned=versions.pinned(),
+        by_file=Served(chain, shadows=versions.shadows(chain)),
+        served=versions.served(),
+        plan=versions.plan,
+        notes=tuple(versions.notes),
         limits=Limits(
             times.connect,
             times.first_token,
@@ -100,27 +130,15 @@ def build_generation(
             retries.backoff,
         ),
         headers={
-            (worker.name, endpoint.base_url): _headers(worker, settings.secret(endpoint.api_key_env))
+            (worker.name, endpoint.base_url): worker_headers(worker, settings.secret(endpoint.api_key_env))
             for worker in pool.workers
             for endpoint in worker.endpoints
         },
     )
 
 
-def choose_endpoint(worker: Worker) -> Endpoint:
-    """Load balancing among a worker's addresses, by weight. Not a decision."""
-    if len(worker.endpoints) == 1:
-        return worker.endpoints[0]
-    weights = [endpoint.weight for endpoint in worker.endpoints]
-    return random.choices(worker.endpoints, weights)[0]
-
-
-def _headers(worker: Worker, key: str | None) -> dict[str, str]:
-    headers = {"content-type": "application/json"}
-    if key:
-        name = worker.quirks.auth_header.lower()
-        headers[name] = f"Bearer {key}" if name == "authorization" else key
-    return headers
+def _first_routers(generation: Generation) -> dict[str, Router]:
+    return {version: chain.routers[0] for version, chain in generation.pinned.items()}
 
 
 def _routers(
@@ -135,10 +153,22 @@ def _routers(
             router = _prompted(config, settings, pool, transport, before.get("harness"))
         elif kind == "rule" and config.router.rules:
             router = RuleRouter(config.router.rules, _parent(before.get("rule")))
+        elif kind not in ("harness", "rule", "default"):
+            router = _plugged(kind, config, settings, before.get(kind))
         if router is not None:
             routers.append(router)
     routers.append(DefaultRouter(config.router.default, _parent(before.get("default"))))
     return routers
+
+
+def _plugged(kind: RouterKind, config: Config, settings: Settings, before: Router | None) -> Router | None:
+    """A router of the entry-point group `pointsman.routers`; None where none is installed or configured."""
+    for entry in entry_points(group="pointsman.routers", name=kind):
+        router: Router | None = entry.load()(config, settings, _parent(before))
+        if router is not None and before is not None and router.version.id == before.version.id:
+            return before
+        return router
+    return None
 
 
 def _prompted(
@@ -147,21 +177,8 @@ def _prompted(
     section = config.router
     assert section.model is not None
     assert section.base_url is not None
-    url = section.base_url + COMPLETIONS
-    headers = {"content-type": "application/json"}
-    if key := settings.secret(section.api_key_env):
-        headers["authorization"] = f"Bearer {key}"
     connect = min(config.timeouts.connect, section.deadline)
-
-    async def ask_router(body: dict[str, Any]) -> dict[str, Any]:
-        reply = await transport.post(url, headers, msgspec.json.encode(body), connect)
-        try:
-            value = msgspec.json.decode(await reply.read())
-        except msgspec.MsgspecError:
-            return {}
-        finally:
-            reply.close()
-        return value if isinstance(value, dict) else {}
+    ask_router = chat_lm(transport, section.base_url, settings.secret(section.api_key_env), connect)
 
     def make(parent: str | None) -> PromptedRouter:
         return PromptedRouter(

@@ -45,7 +45,7 @@ PLAIN = frozenset(
 _FORBIDDEN = re.compile(
     r"(?:apibase|baseurl|baseuri|apikeys?|apiurl|apiuri|apihost|hosturl|endpoint|endpoints|endpointurl|apiversion|"
     r"headers?|authorization|bearer|prox(?:y|ies)|proxyurl|apitokens?|accesstokens?|authtokens?|credentials|"
-    r"customllmprovider|urloverride)$|^aws(?:access|secret|session|region|profile|role|bedrock|sts|web)"
+    r"customllmprovider|urloverride|azureadtoken)$|^aws(?:access|secret|session|region|profile|role|bedrock|sts|web)"
 )
 _SIGNS = re.compile(r"[\W_]+")
 

@@ -16,7 +16,9 @@ from harness.gateway.access import Caller, header, identify, require
 from harness.gateway.decide import MODEL
 from harness.gateway.dry_run import dry_run
 from harness.gateway.feedback import feedback_row, read_feedback
+from harness.gateway.jobs import JobEndpoints
 from harness.gateway.log_rows import log_rows
+from harness.gateway.openapi import encoded
 from harness.gateway.readiness import readiness
 from harness.gateway.reading import read_body
 from harness.gateway.records import find_record
@@ -37,11 +39,13 @@ class Management:
 
     def __init__(self, state: State) -> None:
         self.state = state
+        jobs = JobEndpoints(state, self._caller, self._body)
         self.app = Starlette(
             routes=[
                 Route("/healthz", self.healthz),
                 Route("/readyz", self.readyz),
                 Route("/metrics", _guarded(self.metrics)),
+                Route("/openapi.json", _guarded(self.openapi)),
                 *(Route(path, _elsewhere, methods=["POST"]) for path in SURFACES),
                 Route("/v1/messages/count_tokens", _guarded(self.count_tokens), methods=["POST"]),
                 Route("/v1/models", _guarded(self.models)),
@@ -50,6 +54,12 @@ class Management:
                 Route("/v1/feedback", _guarded(self.feedback), methods=["POST"]),
                 Route("/v1/decisions/{id}", _guarded(self.decision)),
                 Route("/v1/reload", _guarded(self.reload), methods=["POST"]),
+                Route("/v1/jobs", _guarded(jobs.collection), methods=["GET", "POST"]),
+                Route("/v1/jobs/{id}", _guarded(jobs.one), methods=["GET", "DELETE"]),
+                Route("/v1/jobs/{id}/cancel", _guarded(jobs.cancel), methods=["POST"]),
+                Route("/v1/jobs/{id}/retry", _guarded(jobs.retry), methods=["POST"]),
+                Route("/v1/jobs/{id}/logs", _guarded(jobs.logs)),
+                Route("/v1/jobs/{id}/metrics", _guarded(jobs.metrics)),
             ],
             exception_handlers={404: _no_such_path, 405: _no_such_method, 500: _fault},
         )
@@ -68,14 +78,18 @@ class Management:
         self._caller(request, "serve")
         return Response(self.state.metrics.render(), media_type="text/plain; version=0.0.4")
 
-    async def models(self, request: Request) -> Response:
+    async def openapi(self, request: Request) -> Response:
         self._caller(request, "serve")
-        return _json({"object": "list", "data": self._models()})
+        return Response(encoded(), media_type="application/json")
+
+    async def models(self, request: Request) -> Response:
+        caller = self._caller(request, "serve")
+        return _json({"object": "list", "data": self._models(caller)})
 
     async def model(self, request: Request) -> Response:
-        self._caller(request, "serve")
+        caller = self._caller(request, "serve")
         name = request.path_params["name"]
-        found = next((model for model in self._models() if model["id"] == name), None)
+        found = next((model for model in self._models(caller) if model["id"] == name), None)
         if found is None:
             raise RequestError(f"model {name!r} does not exist here", status=404, code="model_not_found")
         return _json(found)
@@ -98,8 +112,8 @@ class Management:
         subject = await find_subject(state, caller, word)
         row = feedback_row(word, caller, subject, state.redactor)
         await log_rows(state, [("feedback", row)])
-        if subject.decision_id is not None and (entry := state.recent.get(subject.decision_id)) is not None:
-            entry.feedback.append(row)
+        if subject.decision_id is not None:
+            state.recent.rate(subject.decision_id, row, len(body))
         return _json(
             {
                 "id": row["id"],
@@ -146,11 +160,12 @@ class Management:
             raise RequestError("the client left", status=408)
         return caller, body
 
-    def _models(self) -> list[dict[str, Any]]:
+    def _models(self, caller: Caller) -> list[dict[str, Any]]:
         generation = self.state.generation
         simulation = generation.config.sandbox is not None
-        first = generation.chain.routers[0].version
-        named = [(MODEL, first), *((f"{MODEL}@{r.version.id}", r.version) for r in generation.chain.routers)]
+        first = generation.serving(caller.project_id).chain.routers[0].version
+        pins = [chain.routers[0].version for chain in generation.pinned.values()]
+        named = [(MODEL, first), *((f"{MODEL}@{version.id}", version) for version in pins)]
         models: list[dict[str, Any]] = [
             {
                 "id": name,

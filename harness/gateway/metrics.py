@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+
+from pointsman.words import AlarmKind, members
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 
@@ -49,10 +51,13 @@ class Metrics:
         self.waiting_bytes = self._gauge("journal_waiting_bytes", "Journal bytes not in Postgres yet")
         self.waiting_lines = self._gauge("journal_waiting_lines", "Journal lines of this process not in Postgres yet")
         self.lost = self._gauge("rows_lost", "Rows lost: must stay 0")
+        self.rejected_rows = self._gauge("rows_rejected", "Rows kept in rejected.log: Postgres refused a value")
+        self.damaged_lines = self._gauge("journal_lines_damaged", "Lines kept in rejected.log: they cannot be read")
         self.database_up = self._gauge("database_up", "1 while Postgres answers")
         self.open_breakers = self._gauge("breakers_open", "Workers kept away by their breaker")
         self.default_rows = self._gauge("default_partition_rows", "Rows outside every month's partition")
         self.generation = self._gauge("generation", "Configurations served so far")
+        self.alarms: Counter[str] = Counter()
         self.registry.register(self)
 
     def ended(self, status: str, worker: str) -> None:
@@ -80,6 +85,10 @@ class Metrics:
             for reason, count in counts.items():
                 family.add_metric([reason], count)
             yield family
+        alarms = GaugeMetricFamily("pointsman_alarms", "Alarms that are on, by kind", labels=["kind"])
+        for kind in members(AlarmKind):
+            alarms.add_metric([kind], self.alarms[kind])
+        yield alarms
         yield CounterMetricFamily("pointsman_upstream_calls", "Calls to workers, retries included", value=self.calls)
         yield self.overhead.family(
             "pointsman_routing_overhead_seconds", "From the request's arrival to the worker's call"

@@ -65,6 +65,7 @@ def run(settings: Settings, listener: socket.socket) -> None:
     # Requests leave few cycles behind: at the default thresholds collecting took 8% of the CPU.
     gc.set_threshold(50_000, 20, 100)
     config = load_config(settings.config_file)
+    configure_logging(form=config.log.format)
     state = State(settings, config, configured_url(settings, config))
     server = Server(
         uvicorn.Config(

@@ -7,6 +7,8 @@ from typing import Any
 from harness.gateway.state import State
 
 NEAR_FULL = 0.95
+_TOLD = ("kind", "worker", "message", "raised_at")
+"""Of an alarm: this is for everybody who may ask whether we are ready."""
 
 
 def readiness(state: State) -> tuple[bool, dict[str, Any]]:
@@ -29,7 +31,10 @@ def readiness(state: State) -> tuple[bool, dict[str, Any]]:
         "stopping": state.stopping,
         "generation": generation.number,
         "configuration": generation.hash,
+        "cards": generation.pool.cards_hash,
         "simulation": generation.config.sandbox is not None,
+        "alarms": [{name: alarm[name] for name in _TOLD} for alarm in state.alarms],
+        "notes": list(generation.notes),
         "workers": {
             worker.name: "ok" if state.breaker.healthy(worker.name) else "unhealthy"
             for worker in generation.pool.workers

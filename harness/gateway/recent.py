@@ -12,7 +12,7 @@ MAX_BYTES = 16 * 1024 * 1024
 
 @dataclass
 class Entry:
-    """The rows of one decision, as they went to the journal."""
+    """The rows of one decision, as they went to the journal. `size` is what its texts take, about, in bytes."""
 
     project_id: str
     episode_id: str | None
@@ -25,7 +25,7 @@ class Entry:
 
 
 class Recent:
-    """Bounded by entries and by the bytes of their requests; the oldest go first."""
+    """Bounded by entries and by the bytes of requests, answers and feedback; the oldest go first."""
 
     def __init__(self, max_entries: int = MAX_ENTRIES, max_bytes: int = MAX_BYTES) -> None:
         self._entries: OrderedDict[str, Entry] = OrderedDict()
@@ -37,13 +37,10 @@ class Recent:
     def add(self, decision_id: str, entry: Entry) -> None:
         self._entries[decision_id] = entry
         self._bytes += entry.size
-        while len(self._entries) > self._max_entries or self._bytes > self._max_bytes:
-            _, old = self._entries.popitem(last=False)
-            self._bytes -= old.size
-            for call in old.calls:
-                self._by_completion.pop((old.project_id, call.get("completion_id") or ""), None)
+        self._shrink()
 
-    def end(self, decision_id: str, calls: list[dict[str, Any]], outcome: dict[str, Any]) -> None:
+    def end(self, decision_id: str, calls: list[dict[str, Any]], outcome: dict[str, Any], size: int) -> None:
+        """The calls and the outcome of a decision; `size` is what the answers take."""
         entry = self._entries.get(decision_id)
         if entry is None:
             return
@@ -51,6 +48,14 @@ class Recent:
         for call in calls:
             if completion_id := call.get("completion_id"):
                 self._by_completion[entry.project_id, completion_id] = decision_id
+        self._grow(entry, size)
+
+    def rate(self, decision_id: str, row: dict[str, Any], size: int) -> None:
+        """A feedback on a decision, if that is still here."""
+        entry = self._entries.get(decision_id)
+        if entry is not None:
+            entry.feedback.append(row)
+            self._grow(entry, size)
 
     def get(self, decision_id: str) -> Entry | None:
         return self._entries.get(decision_id)
@@ -63,3 +68,17 @@ class Recent:
         return any(
             entry.episode_id == episode_id and entry.project_id == project_id for entry in self._entries.values()
         )
+
+    def _grow(self, entry: Entry, size: int) -> None:
+        entry.size += size
+        self._bytes += size
+        self._shrink()
+
+    def _shrink(self) -> None:
+        while len(self._entries) > self._max_entries or self._bytes > self._max_bytes:
+            decision_id, old = self._entries.popitem(last=False)
+            self._bytes -= old.size
+            for call in old.calls:
+                key = (old.project_id, call.get("completion_id") or "")
+                if self._by_completion.get(key) == decision_id:  # a worker may give one id twice
+                    del self._by_completion[key]

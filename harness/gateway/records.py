@@ -82,7 +82,8 @@ def _rendered(state: State, entry: Entry) -> dict[str, Any]:
     generation = state.generation
     same_pool = decision["pool_hash"] == generation.pool.hash
     router_id = decision["router_version_id"]
-    version = next((r.version for r in generation.chain.routers if r.version.id == router_id), None)
+    chain = generation.pinned.get(router_id) if router_id else None
+    version = chain.routers[0].version if chain is not None else None
     return {
         "decision": decision,
         "request": _whole("request", entry.request) if entry.request else None,

@@ -81,13 +81,17 @@ def decision_row(decision: Decision, caller: Caller, redactor: Redactor, *, stor
         "draw": draw.draw or None,
         "explored": draw.explored,
         "forced": draw.forced,
+        "audit_rate": decision.audit_rate,
+        "audited": decision.audited,
         "flags": decision.flags or None,
+        "shadow_picks": decision.picks,
+        "gate_id": decision.gate_id,
     }
     if decided is None:
         return row
     scored = decided.scored
     said = next((failure for failure in decided.failures if failure.raw_reply is not None), scored)
-    usages = [scored.usage, *(failure.usage for failure in decided.failures)]
+    usages = decision.usages
     return row | {
         "router_version_id": decided.router.version.id,
         "router_kind": decided.router.kind,

@@ -11,7 +11,6 @@ import logging
 import os
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -28,71 +27,16 @@ from pointsman.database.open import database_url
 from pointsman.database.schema import migrate
 from pointsman.errors import UserError
 from pointsman.identity import ensure_admin_key, ensure_project, write_private
+from pointsman.logs import configure_logging
+from pointsman.processes import Child
 
 GATEWAY = "harness.gateway.process"
 SHIPPER = "pointsman.journal.process"
 PID_FILE = "serve.pid"
-RESTART_PAUSE = 0.2
-LONGEST_PAUSE = 5.0
-STEADY_SECONDS = 3.0
 LATE_SECONDS = 1.0
 PORT_SECONDS = 2.0
 
 log = logging.getLogger("pointsman.serve")
-
-
-@dataclass
-class Child:
-    """A process that is kept running. Its standard input is a pipe that ends when we do."""
-
-    name: str
-    command: list[str]
-    fds: tuple[int, ...] = ()
-    process: subprocess.Popen[bytes] | None = None
-    started: float = 0.0
-    pause: float = RESTART_PAUSE
-    not_before: float = 0.0
-
-    def start(self, environment: dict[str, str]) -> None:
-        # A reload must not end a child that cannot take one yet: the signal waits until it can.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
-        try:
-            self.process = subprocess.Popen(
-                self.command, stdin=subprocess.PIPE, pass_fds=self.fds, env=environment, start_new_session=True
-            )
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        self.started = time.monotonic()
-
-    def watch(self, environment: dict[str, str]) -> None:
-        """Starts the process again if it has ended, more slowly when it ends at once every time."""
-        now = time.monotonic()
-        if self.process is None:
-            if now >= self.not_before:
-                self.start(environment)
-            return
-        code = self.process.poll()
-        if code is None:
-            return
-        if now - self.started > STEADY_SECONDS:
-            self.pause = RESTART_PAUSE
-        log.error("%s ended with %s; it starts again in %.1f s", self.name, code, self.pause)
-        self.process, self.not_before = None, now + self.pause
-        self.pause = min(self.pause * 2, LONGEST_PAUSE)
-
-    def signal(self, number: int) -> None:
-        if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(number)
-
-    def wait(self, seconds: float) -> None:
-        if self.process is None:
-            return
-        try:
-            self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            log.error("%s did not stop within %.0f s; killed", self.name, seconds)
-            self.process.kill()
-            self.process.wait()
 
 
 @dataclass
@@ -142,7 +86,7 @@ class Supervisor:
             self.stopping.set()
 
         def reload(number: int, frame: FrameType | None) -> None:
-            for child in self.gateways:
+            for child in [*self.gateways, self.shipper]:
                 child.signal(signal.SIGHUP)
 
         signal.signal(signal.SIGTERM, stop)
@@ -153,6 +97,7 @@ class Supervisor:
 def serve(settings: Settings, *, workers: int | None = None) -> None:
     """Serves until stopped. Starts the embedded PostgreSQL where no database is configured."""
     config = load_config(settings.config_file)
+    configure_logging(form=config.log.format)
     if workers is not None:
         config = config.model_copy(update={"gateway": config.gateway.model_copy(update={"workers": workers})})
     settings.home.mkdir(parents=True, exist_ok=True)

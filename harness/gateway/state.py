@@ -8,39 +8,54 @@ import os
 import random
 import socket
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from harness.gateway.cache import ResponseCache
+from harness.gateway.canary import Arms
 from harness.gateway.episodes import Episodes
-from harness.gateway.generation import Generation, build_generation, choose_endpoint
+from harness.gateway.generation import Generation, build_generation
 from harness.gateway.metrics import Metrics
+from harness.gateway.notified import listen
 from harness.gateway.recent import Recent
 from harness.gateway.redact import Redactor
 from pointsman.budgets import Ledger, Store
 from pointsman.config import Config, Settings, load_config
 from pointsman.database.engine import make_engine
 from pointsman.errors import ConfigError, UserError
+from pointsman.extras import require_extras, uses_litellm
 from pointsman.idempotency import New, keep, sweep
 from pointsman.identity import Directory, read_directory
 from pointsman.ids import new_id
 from pointsman.journal import Journal
 from pointsman.journal.folder import journal_root
+from pointsman.journal.rejected import Tally
 from pointsman.pool import Endpoint, Worker
+from pointsman.promotion.plan import Plan, read_plan
+from pointsman.promotion.serving import CHANNEL
 from pointsman.queries import database_state
+from pointsman.queries.arms import arm_of_episode
 from pointsman.queries.episodes import newest_episode
 from pointsman.upstream.attempts import Attempts
 from pointsman.upstream.breaker import Breaker
+from pointsman.upstream.direct import choose_endpoint
 from pointsman.upstream.transport import AiohttpTransport, Transport
+from pointsman.words import GateArm
+
+if TYPE_CHECKING:
+    from harness.gateway.tracing import Tracing
 
 REFRESH_SECONDS = 1.0
 LOOKUP_SECONDS = 0.25
+LAST_SPANS_SECONDS = 2.0
 LATENCY_WEIGHT = 0.1
 CLAIMS_EVERY = 5  # rounds of refreshing
 SWEEP_EVERY = 3_600
+PLAN_EVERY = 5  # a change is announced; this is for announcements that were missed
 
 log = logging.getLogger("pointsman.gateway")
 
@@ -65,23 +80,34 @@ class State:
         self.cache = _cache(config)
         self.stopping = False
         self.in_flight = 0
+        self.plan = Plan.saved(settings.home)
+        self.alarms: list[dict[str, Any]] = []
+        self.arms = Arms(self._lookup_arm)
+        self._database_url = database_url
+        self._planning = asyncio.Lock()
         self._config = config
         self._tasks: list[asyncio.Task[None]] = []
         self.transport: Transport
         self.generation: Generation
         self.journal: Journal
+        self.rejected: Tally
         self.attempts: Attempts
         self.redactor = Redactor(config.log.redact)
+        self.tracing: Tracing | None = None
 
     async def open(self) -> None:
         """Opens journal and transport, builds the first generation, and starts the background work."""
         log_config = self._config.log
         self.transport = AiohttpTransport()
-        self.journal = Journal(journal_root(self.settings, self._config), max_bytes=log_config.max_bytes)
-        self._serve(build_generation(self._config, self.settings, self.transport))
+        root = journal_root(self.settings, self._config)
+        self.journal = Journal(root, max_bytes=log_config.max_bytes)
+        self.rejected = Tally(root)
         self.attempts = Attempts(self.transport, self.breaker, self._headers, choose_endpoint)
+        self._equip(self._config)
+        self._serve(build_generation(self._config, self.settings, self.transport, plan=self.plan))
         await self.refresh()
         self._tasks.append(asyncio.create_task(self._keep_fresh()))
+        self._tasks.append(asyncio.create_task(listen(self._database_url, CHANNEL, self.read_plan)))
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -91,12 +117,17 @@ class State:
         self.journal.close()
         await self.ledger.close()
         await self.transport.close()
+        for transport in self.attempts.others.values():
+            await transport.close()
+        if self.tracing is not None:
+            await asyncio.to_thread(self.tracing.close, LAST_SPANS_SECONDS)
         self.engine.dispose()
 
     def reload(self) -> Generation:
         """Serves the configuration file as it is now. On any fault the old generation goes on."""
         config = load_config(self.settings.config_file)
-        generation = build_generation(config, self.settings, self.transport, self.generation)
+        self._equip(config)
+        generation = build_generation(config, self.settings, self.transport, self.generation, self.plan)
         self.redactor = Redactor(config.log.redact)
         self.cache = _cache(config)
         self._serve(generation)
@@ -113,10 +144,23 @@ class State:
         except UserError as error:
             log.error("not reloaded: %s", error)
 
-    async def refresh(self) -> None:
-        """Keys from Postgres, and the journal's depth from disk. Never raises for either being away."""
+    async def read_plan(self) -> None:
+        """What the database says of routers; a new generation where that has changed. Never raises for its absence."""
+        async with self._planning:
+            try:
+                plan, alarms = await asyncio.to_thread(read_plan, self.engine)
+            except SQLAlchemyError:
+                return
+            self.alarms = alarms
+            self.metrics.alarms = Counter(alarm["kind"] for alarm in alarms)
+            if plan != self.plan:
+                self._take(plan)
+
+    async def refresh(self, *, plan: bool = True) -> None:
+        """Keys and routers from Postgres, the journal's depth from disk. Never raises for either being away."""
         try:
             self.journal.measure()
+            await asyncio.to_thread(self.rejected.read)
             directory, _ = await asyncio.gather(asyncio.to_thread(read_directory, self.engine), self.ledger.refresh())
         except OSError as error:
             log.error("the data folder cannot be read (%s)", error.strerror)
@@ -134,6 +178,8 @@ class State:
                     directory.save(self.settings.home)
                 except OSError as error:
                     log.error("the directory of keys cannot be kept on disk (%s)", error.strerror)
+            if plan:
+                await self.read_plan()
         self._show()
 
     def note_latency(self, worker: str, milliseconds: float) -> None:
@@ -141,10 +187,51 @@ class State:
         known = self.latencies.get(worker, milliseconds)
         self.latencies[worker] = known + LATENCY_WEIGHT * (milliseconds - known)
 
+    def _take(self, plan: Plan) -> None:
+        config = self.generation.config
+        try:
+            generation = build_generation(config, self.settings, self.transport, self.generation, plan)
+        except UserError as error:
+            log.error("what serves could not be changed: %s", error)
+            return
+        self.plan = plan
+        self.cache = _cache(config)  # what another router answered is not this one's answer
+        self._serve(generation)
+        try:
+            plan.save(self.settings.home)
+        except OSError as error:
+            log.error("what serves cannot be kept on disk (%s)", error.strerror)
+
+    def _equip(self, config: Config) -> None:
+        """The optional parts that a configuration asks for; without them their libraries are never imported.
+
+        Importing takes seconds, in which this process answers nobody: at the start, or once at a reload.
+        """
+        require_extras(config, str(self.settings.config_file))
+        if uses_litellm(config) and "litellm" not in self.attempts.others:
+            from pointsman.upstream.litellm_transport import LitellmTransport
+
+            self.attempts.others["litellm"] = LitellmTransport()
+        before, wanted = self.tracing, config.tracing
+        if before is not None and before.config == wanted:
+            return
+        if wanted.endpoint is not None:
+            from harness.gateway.tracing import make_tracing
+
+            self.tracing = make_tracing(wanted, self.settings.secret(wanted.headers_env))
+        else:
+            self.tracing = None
+        if before is not None:
+            before.close()
+
     def _serve(self, generation: Generation) -> None:
         self.journal.append(generation.rows())
         self.generation = generation
         self.metrics.generation.set(generation.number)
+        for note in generation.notes:
+            log.warning("%s", note)
+        if generation.overruled and any(router.kind == "harness" for router in generation.chain.routers):
+            log.warning("a promoted router serves: what the file says of the prompted router is a candidate only")
 
     def _headers(self, worker: Worker, endpoint: Endpoint) -> dict[str, str]:
         try:
@@ -157,6 +244,8 @@ class State:
         metrics.waiting_bytes.set(self.journal.waiting)
         metrics.waiting_lines.set(self.journal.waiting_lines)
         metrics.lost.set(self.journal.lost)
+        metrics.rejected_rows.set(self.rejected.rows)
+        metrics.damaged_lines.set(self.rejected.lines)
         metrics.database_up.set(self.database_up)
         metrics.in_flight.set(self.in_flight)
         metrics.open_breakers.set(len(self.breaker.open_workers()))
@@ -165,8 +254,8 @@ class State:
         rounds = 0
         while True:
             await asyncio.sleep(REFRESH_SECONDS)
-            await self.refresh()
             rounds += 1
+            await self.refresh(plan=rounds % PLAN_EVERY == 0)
             if not self.database_up:
                 continue
             with suppress(SQLAlchemyError):
@@ -185,6 +274,16 @@ class State:
         try:
             async with asyncio.timeout(LOOKUP_SECONDS):
                 return await asyncio.to_thread(newest_episode, self.engine, project_id, fingerprint)
+        except (SQLAlchemyError, TimeoutError):
+            return None
+
+    async def _lookup_arm(self, gate_id: str, episode_id: str) -> GateArm | None:
+        """The arm that another gateway drew, quickly or not at all."""
+        if not self.database_up:
+            return None
+        try:
+            async with asyncio.timeout(LOOKUP_SECONDS):
+                return await asyncio.to_thread(arm_of_episode, self.engine, gate_id, episode_id)
         except (SQLAlchemyError, TimeoutError):
             return None
 

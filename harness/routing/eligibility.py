@@ -121,6 +121,8 @@ def _why_not(worker: Worker, needs: Needs, wanted: tuple[str, ...], dearest: Pri
             return f"no_{capability}"
     if worker.quirks.api == "anthropic" and (beyond := needs.beyond_anthropic):
         return f"no_{beyond[0]}"
+    if worker.quirks.api == "litellm" and needs.embeddings:
+        return "no_embeddings"
     if worker.capabilities == _EMBEDDINGS and not needs.embeddings:
         return "embeddings_only"
     if needs.tags and not needs.tags <= worker.tags:

@@ -55,6 +55,7 @@ class PromptedRouter:
         base_url: str | None = None,
         max_top_logprobs: int = 20,
         parent_id: str | None = None,
+        template_body: Mapping[str, Any] | None = None,
     ) -> None:
         self.template = template
         self.instructions = template.instructions if instructions is None else instructions
@@ -67,7 +68,7 @@ class PromptedRouter:
         self._lm = lm
         self._auto = scoring == "auto"
         self._mode: Mode = "scores" if scoring == "structured" else "option"
-        config = {
+        config: dict[str, Any] = {
             "template": template.hash,
             "instructions": self.instructions,
             "cards": self.cards,
@@ -75,6 +76,8 @@ class PromptedRouter:
             "model": model,
             "base_url": base_url,
         }
+        if template_body is not None:  # a template that does not ship stands whole in its version
+            config["template_body"] = dict(template_body)
         self.version = RouterVersion("harness", config, parent_id)
 
     async def score(self, ask: Ask, workers: tuple[Worker, ...], seed: int) -> Scored:

@@ -7,6 +7,14 @@
     │   └── RequestError     an HTTP request: status, OpenAI error type and code, parameter
     ├── UpstreamError        a worker or router LLM failed: class, HTTP status, retry-after
     ├── StoreError           the journal or Postgres cannot take or give a row now
+    ├── JobStopped           a job's runner must end now
+    │   ├── LeaseLost        another worker has the job, or it is finished
+    │   ├── JobCancelled     somebody asked for its end
+    │   ├── JobSkipped       there is nothing to do; the message says why
+    │   ├── BudgetSpent      the job's money is used up
+    │   └── ChunkFailed      a part of a fanned-out job failed
+    ├── BrokerAway           the broker of the jobs does not answer: wake-ups wait, jobs do not get lost
+    ├── ArtifactError        a file of a job is absent, or is not what its hash says
     ├── GatewayError         the command line could not get an answer from the gateway (`commands/client.py`)
     └── BrokenInvariant      our own fault: a thing that must hold did not
 
@@ -100,6 +108,38 @@ class UpstreamError(PointsmanError):
 
 class StoreError(PointsmanError):
     """The journal is full or cannot be written, or Postgres cannot answer now."""
+
+
+class JobStopped(PointsmanError):
+    """A job's runner must end now. Runners let it pass; the job's state is set from its class."""
+
+
+class LeaseLost(JobStopped):
+    """This worker's right to run the job is gone: whatever it still does must have no effect."""
+
+
+class JobCancelled(JobStopped):
+    """Somebody cancelled the job."""
+
+
+class JobSkipped(JobStopped):
+    """The runner found nothing to do; the message is the reason that the job's row keeps."""
+
+
+class BudgetSpent(JobStopped):
+    """The job has spent its budget, or cannot afford what comes next."""
+
+
+class ChunkFailed(JobStopped):
+    """One part of a fanned-out job failed for good, and the job with it."""
+
+
+class BrokerAway(PointsmanError):
+    """The broker does not answer now."""
+
+
+class ArtifactError(PointsmanError):
+    """A job's file is absent, or its bytes are not those that its hash names. Nothing is loaded from it."""
 
 
 class BrokenInvariant(PointsmanError):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 
 from pointsman.config.model import Config, PriceConfig, QuirksConfig, WorkerConfig
 from pointsman.hashing import content_hash
+
+NO_ADDRESS = "litellm:"
+"""In place of an endpoint's address, where LiteLLM's SDK knows it."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,8 @@ class Worker:
     @classmethod
     def of(cls, config: WorkerConfig) -> Worker:
         endpoints = tuple(Endpoint(e.base_url, e.api_key_env, e.weight) for e in config.endpoints)
-        if config.base_url:
-            endpoints = (Endpoint(config.base_url, config.api_key_env),)
+        if not endpoints:
+            endpoints = (Endpoint(config.base_url or NO_ADDRESS, config.api_key_env),)
         return cls(
             name=config.name,
             card=config.description,
@@ -130,6 +133,11 @@ class Pool:
         return content_hash(self.content)
 
     @cached_property
+    def epoch(self) -> str:
+        """Of the endpoints alone: while it stays, a worker of a name is the same worker."""
+        return epoch_of(self.content)
+
+    @cached_property
     def cards_hash(self) -> str:
         """Of the cards alone, by worker."""
         return content_hash({worker.name: worker.card_hash for worker in self.workers})
@@ -138,3 +146,8 @@ class Pool:
         """The workers of these names, in the pool's order."""
         wanted = set(names)
         return tuple(worker for worker in self.workers if worker.name in wanted)
+
+
+def epoch_of(content: Mapping[str, Mapping[str, str | None]]) -> str:
+    """The epoch of a pool by its snapshot's content."""
+    return content_hash({worker: hashes["endpoint"] for worker, hashes in content.items()})

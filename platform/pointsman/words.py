@@ -11,11 +11,11 @@ RouterKind = Literal["learned", "harness", "classic", "rule", "default"]
 Pattern = Literal["single", "trinity", "workflow", "cascade", "sidekick", "handoff", "vote"]
 DecisionKind = Literal["route", "role", "delegate", "escalate", "vote", "stop", "pattern"]
 Origin = Literal["traffic", "audit", "probe", "replay", "rollout", "shadow", "dry_run"]
-Forced = Literal["sticky", "direct", "only_one", "fallback"]
+Forced = Literal["sticky", "direct", "only_one", "fallback", "plan", "rule", "suggested"]
 OutcomeStatus = Literal["ok", "upstream_error", "truncated", "client_cancelled", "timeout", "rejected", "abandoned"]
 CallStatus = Literal["ok", "error", "truncated", "cancelled", "timeout"]
 Surface = Literal["chat.completions", "responses", "messages", "embeddings", "route"]
-WorkerApi = Literal["openai", "anthropic"]
+WorkerApi = Literal["openai", "anthropic", "litellm"]
 CallPurpose = Literal["serve", "route", "audit", "probe", "judge", "rollout", "shadow", "replay"]
 EpisodeSource = Literal["given", "inferred", "new"]
 RouterState = Literal["draft", "candidate", "shadow", "canary", "serving", "retired"]
@@ -30,6 +30,34 @@ ParseStatus = Literal[
 ]
 BudgetPeriod = Literal["day", "month", "total"]
 IdempotencyState = Literal["running", "done"]
+MemoryKind = Literal["tool", "context", "state"]
+JobState = Literal["queued", "running", "cancelling", "cancelled", "failed", "done", "skipped", "dead"]
+JobQueue = Literal["default", "probe", "train"]
+ChunkState = Literal["queued", "running", "done", "failed"]
+JobLogLevel = Literal["info", "warning", "error", "metric"]
+RewardSource = Literal["verifier", "feedback", "judge"]
+RewardReason = Literal[
+    "unknown",  # no verifier, feedback or judge has said anything
+    "no_cost",  # the spec weighs cost, and it is not known
+    "no_latency",  # the spec weighs latency, and it is not known
+    "fallback",  # another worker answered for the intended one
+    "upstream_error",  # no worker answered, or the answer broke off
+    "timeout",
+    "truncated",
+]
+JudgeMode = Literal["grade", "pairwise"]
+AuditKind = Literal["probe", "log", "live"]
+AuditState = Literal["running", "done", "stopped"]
+GateState = Literal["registered", "running", "ready", "promoted", "rolled_back", "expired", "stopped"]
+GateArm = Literal["candidate", "incumbent"]
+GateUnit = Literal["episode", "request"]
+Claim = Literal["better_than_incumbent", "best_of_finalists", "oracle_of_pool", "cheap_routing"]
+AlphaPurpose = Literal["certification", "gate"]
+AlarmKind = Literal["worker_reward", "silent_update", "input_mix", "guardrail", "endpoint_changed", "card_changed"]
+GateMode = Literal["auto", "propose"]
+PromotionKind = Literal["promote", "roll_back"]
+DetectorKind = Literal["worker_reward", "silent_update", "input_mix", "pool"]
+ActorRole = Literal["viewer", "reviewer", "operator", "admin"]
 Scope = Literal["serve", "feedback", "jobs", "admin"]
 
 

@@ -39,7 +39,7 @@ def test_types_and_defaults_are_the_models():
         "gateway.grace": ("seconds", "20"),
         "router.chain": (
             'list of "learned" | "harness" | "classic" | "rule" | "default"',
-            '["harness", "rule", "default"]',
+            '["harness", "classic", "rule", "default"]',
         ),
         "router.base_url": ("http(s) address", ""),
         "router.price": ("table", ""),

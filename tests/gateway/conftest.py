@@ -103,12 +103,15 @@ def upstream(shared_upstream: Any) -> Any:
 def make_gateway(
     running: Any, shared_upstream: Any, database_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., Any]]:
-    """`make_gateway(settings, workers)`: a gateway with a home of its own; all stop at the module's end."""
+    """`make_gateway(settings, workers)`: a gateway with a home of its own; all stop at the module's end.
+
+    Keyword arguments in upper case are variables of its environment.
+    """
     made: list[Any] = []
 
-    def make(settings: str = SETTINGS, workers: str = WORKERS, *, more: str = "") -> Any:
+    def make(settings: str = SETTINGS, workers: str = WORKERS, *, more: str = "", **variables: str) -> Any:
         toml = settings + more + workers.format(url=shared_upstream.url)
-        environment = {"ALPHA_KEY": "canary-worker-key-7Q"}
+        environment = {"ALPHA_KEY": "canary-worker-key-7Q", **variables}
         made.append(running.RunningGateway(toml, tmp_path_factory.mktemp("home"), database_url, environment))
         return made[-1]
 

@@ -25,7 +25,20 @@ ROUTES = [
     ("POST", "/v1/embeddings", "serve"),
     ("POST", "/v1/reload", "admin"),
     ("GET", "/metrics", "serve"),
+    ("GET", "/openapi.json", "serve"),
 ]
+
+JOBS = [
+    ("GET", "/v1/jobs", 200),
+    ("POST", "/v1/jobs", 400),
+    ("GET", "/v1/jobs/{decision}", 404),
+    ("DELETE", "/v1/jobs/{decision}", 404),
+    ("POST", "/v1/jobs/{decision}/cancel", 404),
+    ("POST", "/v1/jobs/{decision}/retry", 404),
+    ("GET", "/v1/jobs/{decision}/logs", 404),
+    ("GET", "/v1/jobs/{decision}/metrics", 404),
+]
+"""What a key with the scope `jobs` gets for a body that is no job, and an id that is none."""
 
 
 def bearer(key: str) -> dict[str, str]:
@@ -112,7 +125,18 @@ def test_every_route_is_in_this_table(gateway):
         route.path.replace("{name:path}", "alpha").replace("{id}", "{decision}")
         for route in Management(gateway.state).app.routes
     }
-    assert paths - open_to_all == {path for _, path, _ in ROUTES}
+    assert paths - open_to_all == {path for _, path, _ in (*ROUTES, *JOBS)}
+
+
+@pytest.mark.parametrize(("method", "path", "status"), JOBS, ids=lambda value: str(value))
+def test_jobs_need_a_key_of_their_own(gateway, keys, decision, method, path, status):
+    for held in ("serve", "feedback"):
+        answer = call(gateway, method, path, decision, bearer(keys[held]))
+        assert (answer.status_code, refusal_of(answer)) == (403, "missing_scope")
+    assert call(gateway, method, path, decision, {}).status_code == 403  # on loopback too
+    assert call(gateway, method, path, decision, bearer("pm_unknown")).status_code == 401
+    for held in ("jobs", "admin"):
+        assert call(gateway, method, path, decision, bearer(keys[held])).status_code == status
 
 
 def test_other_projects_ids_are_not_there(gateway, keys, decision):

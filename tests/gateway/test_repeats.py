@@ -63,7 +63,7 @@ def test_another_body_under_the_same_key_is_refused(gateway, upstream) -> None:
 
 def test_a_failure_frees_the_key(gateway, upstream, fake) -> None:
     broken = fake.reply(b"{}", 500)
-    upstream.script("m-alpha", broken, broken, broken, fake.text("now"))
+    upstream.script("m-alpha", broken, fake.text("now"))
     headers = named()
     metadata = {"metadata": {"pointsman": {"disable_fallbacks": True}}}
     failed = gateway.chat(headers=headers, **metadata)

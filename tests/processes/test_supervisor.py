@@ -11,8 +11,9 @@ import time
 
 import pytest
 
-from harness.gateway.serve import LONGEST_PAUSE, RESTART_PAUSE, Child, listen
+from harness.gateway.serve import listen
 from pointsman.errors import UserError
+from pointsman.processes import LONGEST_PAUSE, RESTART_PAUSE, Child
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(60)"]
 

@@ -158,7 +158,7 @@ def test_the_router_llm_reads_messages_alone():
         reached.add(name)
         inner = {m.group(1) for i in imports(folder / f"{name}.py") if (m := re.match(r"pointsman\.sandbox\.(\w+)", i))}
         todo |= {n for n in inner if (folder / f"{n}.py").exists()} - reached
-    assert reached == {"router_llm", "overlap", "lexicon", "vocabulary", "prompts"}
+    assert reached == {"router_llm", "overlap", "lexicon", "vocabulary", "prompts", "planning", "parts"}
 
 
 @pytest.mark.parametrize("kind", ["world", "truthful", "nonsense"])

@@ -8,6 +8,7 @@ import pytest
 
 from pointsman.errors import UserError
 from pointsman.verifiers import KINDS, verify
+from pointsman.verifiers.code_box import find_box
 from pointsman.verifiers.extract import final_answer
 
 NUMBER = {"kind": "numeric", "value": 1234.5, "tolerance": 0.01}
@@ -117,8 +118,8 @@ def test_scores(spec, reply, score):
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ({}, "verifier: kind: expected one of exact, numeric, choice, regex, json, items, got None"),
-        ({"kind": "magic"}, "expected one of exact, numeric, choice, regex, json, items, got 'magic'"),
+        ({}, "verifier: kind: expected one of exact, numeric, choice, regex, json, items, schema, code, got None"),
+        ({"kind": "magic"}, "expected one of exact, numeric, choice, regex, json, items, schema, code, got 'magic'"),
         ({"kind": ["exact"]}, "kind: expected one of"),
         ("exact", "expected an object with a kind, got str"),
         ({"kind": "exact"}, "verifier exact: value: expected a text that is not empty, it is missing"),
@@ -168,7 +169,11 @@ def test_hostile_replies_are_wrong_and_quick(kind, reply):
         "regex": {"pattern": "never.*there"},
         "json": {"value": {"a": 1}},
         "items": {"value": ["x"]},
+        "schema": {"schema": {"type": "object", "required": ["a"]}},
+        "code": {"tests": "assert False"},
     }
+    if kind == "code" and find_box() is None:
+        pytest.skip("no program can be confined here: test_code_verifier.py asserts the refusal")
     started = time.perf_counter()
     assert verify({"kind": kind, **specs[kind]}, reply) == 0
     assert time.perf_counter() - started < 2

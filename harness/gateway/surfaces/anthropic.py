@@ -96,8 +96,12 @@ def to_chat(body: bytes, headers: Headers = ()) -> ChatBody:
 
 def count_tokens(body: bytes) -> int:
     """An estimate of the input tokens of a body: a quarter of its characters, and a flat count per image or file."""
-    given = _read(body)
+    given = {name: value for name, value in _read(body).items() if value is not None}
+    _system(given, [])
     chat_messages(given.get("messages"))
+    tools: list[Any] = expect(given.get("tools", []), list, "tools", "a list of tools")
+    for index, tool in enumerate(tools):
+        expect(tool, dict, f"tools[{index}]", "an object")
     return _estimate(given)
 
 

@@ -9,23 +9,51 @@ from typing import Annotated
 import typer
 
 from pointsman.commands import (
+    alarms,
+    certify,
     check,
     decisions,
+    dial,
     doctor,
     feedback,
+    gate,
     import_,
     init,
+    jobs,
     keys,
     migrate,
+    probe,
+    promotion,
     reload,
     route,
     sandbox,
+    worker,
 )
 from pointsman.commands.edge import CommandGroup
 from pointsman.commands.output import notes, say
 
 GROUP = "pointsman.commands"
-BUILT_IN = (init, check, doctor, reload, migrate, route, decisions, feedback, keys, import_, sandbox)
+BUILT_IN = (
+    init,
+    check,
+    doctor,
+    reload,
+    migrate,
+    route,
+    decisions,
+    feedback,
+    keys,
+    import_,
+    sandbox,
+    jobs,
+    worker,
+    probe,
+    gate,
+    promotion,
+    certify,
+    dial,
+    alarms,
+)
 
 HELP = """Pointsman sends each request to the LLM that will answer it best, and logs
 every decision.

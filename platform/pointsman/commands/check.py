@@ -92,7 +92,7 @@ def _worker(worker: WorkerConfig, settings: Settings) -> dict[str, Any]:
     return {
         "name": worker.name,
         "model": worker.model,
-        "addresses": [worker.base_url] if worker.base_url else [e.base_url for e in worker.endpoints],
+        "addresses": [e.base_url for e in worker.endpoints] or ([worker.base_url] if worker.base_url else []),
         "price": {"input": f"{price.input:f}", "output": f"{price.output:f}"} if price else None,
         "context_window": worker.context_window,
         "capabilities": list(worker.capabilities),

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from pointsman.commands.client import GatewayClient, GatewayError, Reply
 from pointsman.commands.findings import Finding, State
+from pointsman.errors import ConfigError
+from pointsman.upstream.anthropic import headers as anthropic_headers
 from pointsman.upstream.listing import Listing, NoAnswer, list_models
 
 if TYPE_CHECKING:
     from pointsman.config import Config, Settings
+    from pointsman.words import WorkerApi
 
 PARALLEL = 8
 
@@ -24,6 +28,7 @@ class Address:
     base_url: str
     variable: str | None = None
     header: str = "authorization"
+    api: WorkerApi = "openai"
 
 
 def gateway(settings: Settings, config: Config) -> Finding:
@@ -65,6 +70,18 @@ def keys(settings: Settings, config: Config) -> Iterator[Finding]:
             yield Finding("key", "fail", f"${variable} is not set ({', '.join(where)})", f"export {variable}=…")
 
 
+def extras(config: Config, *, find: Callable[[str], object | None] = find_spec) -> Iterator[Finding]:
+    """The optional parts that the file asks for are installed, as far as `find` finds their modules."""
+    from pointsman.extras import require_extras
+
+    try:
+        require_extras(config, find=find)
+    except ConfigError as error:
+        for problem in error.problems:
+            _, key, said = problem.split(": ", 2)
+            yield Finding("extra", "fail", f"{key}: {said.partition(', expected ')[0]}", said.partition("expected ")[2])
+
+
 def workers(settings: Settings, config: Config, timeout: float) -> list[Finding]:
     """Every address of workers and of the router LLM, asked once for its models; a few at a time."""
     found = addresses(config)
@@ -80,16 +97,21 @@ def addresses(config: Config) -> dict[Address, dict[str, str]]:
     if router.base_url and router.model:
         found.setdefault(Address(router.base_url, router.api_key_env), {})["router LLM"] = router.model
     for worker in config.workers:
+        api = worker.quirks.api
+        if api == "litellm":
+            continue  # only the SDK knows how that provider lists its models
         header = worker.quirks.auth_header.lower()
         places = [(worker.base_url, worker.api_key_env)] if worker.base_url else []
         for base_url, variable in [*places, *((e.base_url, e.api_key_env) for e in worker.endpoints)]:
-            found.setdefault(Address(base_url, variable, header), {})[worker.name] = worker.model
+            found.setdefault(Address(base_url, variable, header, api), {})[worker.name] = worker.model
     return found
 
 
 def _ask(settings: Settings, address: Address, users: dict[str, str], timeout: float, sandbox: bool) -> Finding:
     key = settings.secret(address.variable)
-    headers = {address.header: f"Bearer {key}" if address.header == "authorization" else key} if key else {}
+    headers = dict(anthropic_headers()) if address.api == "anthropic" else {}
+    if key:
+        headers[address.header] = f"Bearer {key}" if address.header == "authorization" else key
     try:
         return _listed(address, users, list_models(address.base_url, headers, timeout=timeout))
     except NoAnswer as error:

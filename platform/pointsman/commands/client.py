@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pointsman.errors import PointsmanError, UserError
-from pointsman.plain_http import NoAnswer, exchange
 
 if TYPE_CHECKING:
     from pointsman.config import Config, Settings
@@ -63,6 +62,8 @@ class GatewayClient:
             return None
 
     def _send(self, method: str, path: str, body: bytes | None) -> Reply:
+        from pointsman.plain_http import NoAnswer, exchange  # http.client takes 17 ms, and help needs none of it
+
         headers = {"content-type": "application/json"} if body is not None else {}
         if self.key:
             headers["authorization"] = f"Bearer {self.key}"

@@ -58,7 +58,7 @@ def register(app: typer.Typer) -> None:
 
 def examine(settings: Settings, timeout: float) -> list[Finding]:
     """Every check; those that need a configuration are left out where it has faults."""
-    from pointsman.commands import check_addresses, check_machine
+    from pointsman.commands import check_addresses, check_jobs, check_machine
     from pointsman.config import load_config
 
     findings = [check_machine.python(), check_machine.folder(settings)]
@@ -70,8 +70,10 @@ def examine(settings: Settings, timeout: float) -> list[Finding]:
     findings.append(check_machine.configuration(settings, config))
     findings.append(check_machine.journal(settings, config))
     findings += check_machine.database(settings, config)
+    findings += check_jobs.jobs(settings, config)
     findings.append(check_addresses.gateway(settings, config))
     findings += check_addresses.keys(settings, config)
+    findings += check_addresses.extras(config)
     findings += check_addresses.workers(settings, config, timeout)
     return findings
 

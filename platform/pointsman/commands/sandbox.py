@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json as json_text
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -39,6 +40,13 @@ Exit codes: 0 every request was answered; 1 some were not.
 """
 SHOW_HELP = """Show a world's workers as anyone may know them: prices, windows, cards.
 Their skills stay hidden."""
+
+TASKS_HELP = """Print a world's tasks with their verifiers, one JSON object a line, for
+`pointsman probe`.
+
+Example:
+  pointsman sandbox tasks --split train --n 200 > tasks.jsonl
+"""
 
 Seed = Annotated[
     int | None,
@@ -142,12 +150,29 @@ def show_command(
         show_world(world)
 
 
+def tasks_command(
+    split: Annotated[
+        Literal["train", "validation", "held_out"], typer.Option("--split", help="Which wordings are asked.")
+    ] = "train",
+    n: Annotated[int, typer.Option("--n", "-n", min=1, help="How many.")] = 100,
+    seed: Seed = None,
+    config: ConfigFile = None,
+) -> None:
+    from pointsman.sandbox.tasks import tasks
+
+    _, read = opened(config)
+    for task in tasks(seed_of(seed, read), split, n):
+        line = {"id": task.id, "prompt": task.prompt, "verifier": task.verifier, "task": task.family, "split": split}
+        typer.echo(json_text.dumps(line, ensure_ascii=False))
+
+
 def register(app: typer.Typer) -> None:
-    """Adds `sandbox serve`, `sandbox drive` and `sandbox show`."""
+    """Adds `sandbox serve`, `sandbox drive`, `sandbox show` and `sandbox tasks`."""
     group = typer.Typer(help=HELP, no_args_is_help=True)
     group.command("serve", help=SERVE_HELP)(serve_command)
     group.command("drive", help=DRIVE_HELP)(drive_command)
     group.command("show", help=SHOW_HELP)(show_command)
+    group.command("tasks", help=TASKS_HELP)(tasks_command)
     app.add_typer(group, name="sandbox", rich_help_panel=RUNNING)
 
 

@@ -18,10 +18,12 @@ from types import FrameType
 from urllib.parse import urlsplit
 
 from rich.console import Console
+from rich.markup import escape
 
 from pointsman.config import Config, Settings, load_config
 from pointsman.database.open import database_url
 from pointsman.errors import StoreError, UserError
+from pointsman.jobs.broker import MISSING, installed
 
 READY_SECONDS = 60.0
 STOP_SECONDS = 30.0
@@ -85,6 +87,9 @@ class Up:
             self._await(f"http://127.0.0.1:{self._sandbox_port()}/healthz", "sandbox")
         self._spawn("gateway", "serve")
         self._await(f"{self.gateway_url}/readyz", "gateway")
+        has_worker = installed()
+        if has_worker:
+            self._spawn("worker", "worker")
         has_dashboard = importlib.util.find_spec("streamlit") is not None
         if has_dashboard:
             self._spawn("dashboard", "dashboard")
@@ -92,7 +97,7 @@ class Up:
             self._drive()
         if has_dashboard:
             self._await(f"{self.dashboard_url}/_stcore/health", "dashboard")
-        self._explain(has_dashboard)
+        self._explain(has_dashboard, has_worker)
 
     def _spawn(self, name: str, *arguments: str) -> None:
         environment = {
@@ -140,7 +145,7 @@ class Up:
         if report.failed:
             self.console.print(f"[red]The others failed ({dict(report.failed)}); see {self._log('gateway')}[/red]")
 
-    def _explain(self, has_dashboard: bool) -> None:
+    def _explain(self, has_dashboard: bool, has_worker: bool) -> None:
         body = {"model": "pointsman", "messages": [{"role": "user", "content": "What is 17 times 23?"}]}
         say = self.console.print
         say()
@@ -150,6 +155,8 @@ class Up:
         )
         if has_dashboard:
             say(f"[bold]Dashboard[/bold]      {self.dashboard_url}")
+        jobs = "a worker runs them: pointsman jobs start self-test --watch" if has_worker else f"none run: {MISSING}"
+        say(f"[bold]Jobs[/bold]           {escape(jobs)}", soft_wrap=True)
         say(f"[bold]Configuration[/bold]  {self.settings.config_file}", soft_wrap=True)
         if self.config.sandbox is not None:
             say("[bold]Workers[/bold]        the sandbox: a simulation, not real models")

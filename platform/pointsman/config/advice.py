@@ -35,6 +35,10 @@ def key_variables(config: Config) -> Iterator[tuple[str, str]]:
             yield f'workers "{worker.name}".api_key_env', name
     if config.dashboard.password_env:
         yield "dashboard.password_env", config.dashboard.password_env
+    if config.tracing.headers_env:
+        yield "tracing.headers_env", config.tracing.headers_env
+    if config.alarms.webhook_env:
+        yield "alarms.webhook_env", config.alarms.webhook_env
 
 
 def worker_variables(worker: WorkerConfig) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 `POINTSMAN_HOME` is the data folder, `POINTSMAN_PORT` the first of a block of ports (gateway, +1
 dashboard, +2 sandbox, +3 broker), `POINTSMAN_CONFIG` the configuration file (else `pointsman.toml`
 here, else the one that `pointsman up` wrote in the home). Nothing else in Pointsman reads the
-environment, except secrets by the names that `*_env` keys give.
+environment, except secrets by the names that `*_env` keys give; and only `settle_litellm` changes it.
 """
 
 from __future__ import annotations
@@ -55,6 +55,12 @@ class Settings:
     def secret(self, name: str | None) -> str | None:
         """The secret held by the environment variable `name`, None where it is unset or empty."""
         return self.environment.get(name) or None if name else None
+
+
+def settle_litellm() -> None:
+    """To be called before LiteLLM's SDK is imported: it then fetches no price map and reads no `.env` file."""
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "true"
+    os.environ["LITELLM_MODE"] = "PRODUCTION"
 
 
 def _config_file(flag: Path | None, env: Mapping[str, str], here: Path, home: Path) -> Path:

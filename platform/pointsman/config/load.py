@@ -11,6 +11,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from pointsman.config.model import Config
+from pointsman.config.patterns import pattern_problems
+from pointsman.config.schedules import schedule_problems
 from pointsman.errors import ConfigError
 from pointsman.hashing import content_hash
 
@@ -100,6 +102,15 @@ def _cross_checks(file: str, config: Config) -> list[str]:
             re.compile(pattern)
         except re.error as error:
             problems.append(f"{file}: log.redact[{position}]: expected a regular expression: {error}")
+    problems += [f"{file}: {line}" for line in schedule_problems(config)]
+    problems += [f"{file}: {line}" for line in pattern_problems(config)]
+    if config.judge is not None and config.judge.worker not in names:
+        problems.append(f'{file}: judge.worker: "{config.judge.worker}" is no worker, expected one of {names}')
+    if config.dial is not None and config.dial.worker not in names:
+        problems.append(f'{file}: dial.worker: "{config.dial.worker}" is no worker, expected one of {names}')
+    for key, spec in (("gate", config.gate.reward), ("dial", config.dial.reward if config.dial else "default")):
+        if spec not in (specs := ["default", *(name for name in config.reward if name != "default")]):
+            problems.append(f'{file}: {key}.reward: "{spec}" is no [reward.NAME], expected one of {specs}')
     if config.dashboard.auth == "password" and config.dashboard.password_env is None:
         problems.append(f"{file}: dashboard.password_env: missing, expected the variable that holds the password")
     return problems

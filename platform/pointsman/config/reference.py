@@ -11,16 +11,29 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from pydantic_core import PydanticUndefined
 
 from pointsman.config.descriptions import DESCRIPTIONS, SECTIONS
-from pointsman.config.model import Config, EnvName, HttpUrl, Money, Name, PriceConfig, Seconds, Section, Share
+from pointsman.config.model import (
+    BrokerUrl,
+    Config,
+    EnvName,
+    HttpUrl,
+    Money,
+    Name,
+    PriceConfig,
+    Seconds,
+    Section,
+    Share,
+)
 
 _NAMED = (
     (Share, "number, 0 to 1"),
     (Seconds, "seconds"),
     (Money, "USD"),
     (HttpUrl, "http(s) address"),
+    (BrokerUrl, "address of a broker"),
     (Name, "name"),
     (EnvName, "name of a variable"),
 )
+_ENDINGS = {list: "[]", dict: ".NAME"}
 _PLAIN = {str: "text", int: "whole number", float: "number", bool: "true or false", Decimal: "number"}
 
 
@@ -68,17 +81,17 @@ def _sections(model: type[Section], path: str) -> Iterator[SectionReference]:
     if path:
         yield SectionReference(path, _heading(path), SECTIONS[path], tuple(_keys(model, hints, path)))
     for name in model.model_fields:
-        nested, repeated = _nested(hints[name])
+        nested, ending = _nested(hints[name])
         if nested is not None:
-            yield from _sections(nested, f"{path}.{name}".lstrip(".") + ("[]" if repeated else ""))
+            yield from _sections(nested, f"{path}.{name}".lstrip(".") + ending)
 
 
 def _keys(model: type[Section], hints: dict[str, Any], path: str) -> Iterator[KeyReference]:
     for name, field in model.model_fields.items():
         key = f"{path}.{name}"
         shared = f"price.{name}" if model is PriceConfig else key
-        nested, repeated = _nested(hints[name])
-        if nested is not None and not repeated:
+        nested, ending = _nested(hints[name])
+        if nested is not None and not ending:
             description = field.description or SECTIONS[key]
             yield KeyReference(name, "table", _default(field, optional=True), description)
             continue
@@ -93,15 +106,15 @@ def _heading(path: str) -> str:
     return f"[[{name}]]" if path.endswith("[]") else f"[{name}]"
 
 
-def _nested(hint: Any) -> tuple[type[Section] | None, bool]:
-    """The section that a key holds, and whether it holds a list of them."""
+def _nested(hint: Any) -> tuple[type[Section] | None, str]:
+    """The section that a key holds; `[]` where it holds a list of them, `.NAME` where the reader names each."""
     if isinstance(hint, type) and issubclass(hint, Section):
-        return hint, False
+        return hint, ""
     for argument in get_args(hint):
         found, _ = _nested(argument)
         if found is not None:
-            return found, get_origin(hint) is list
-    return None, False
+            return found, _ENDINGS.get(get_origin(hint), "")
+    return None, ""
 
 
 def _type(hint: Any) -> str:
@@ -113,6 +126,8 @@ def _type(hint: Any) -> str:
         return " or ".join(_type(item) for item in arguments if item is not NoneType)
     if origin is Literal:
         return " | ".join(f'"{item}"' for item in arguments)
+    if origin is dict:
+        return "table"
     if origin is list:
         return "list of tables" if _nested(hint)[0] else f"list of {_type(arguments[0])}"
     if origin is Annotated:
@@ -124,7 +139,7 @@ def _default(field: Any, optional: bool) -> str | None:
     if not optional:
         return None
     value = field.get_default(call_default_factory=True)
-    if value is None or value is PydanticUndefined or isinstance(value, Section):
+    if value is None or value is PydanticUndefined or isinstance(value, Section | dict):
         return ""
     return _toml(value)
 

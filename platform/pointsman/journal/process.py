@@ -22,6 +22,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from pointsman.config import Config, Settings, load_config
 from pointsman.database.engine import make_engine, psycopg_url
 from pointsman.database.open import configured_url
+from pointsman.errors import ConfigError
 from pointsman.journal.folder import journal_root
 from pointsman.journal.housekeeping import join_feedback, keep_house
 from pointsman.journal.shipper import Shipper
@@ -44,6 +45,7 @@ class Loop:
 
     def __init__(self, settings: Settings, config: Config) -> None:
         url = configured_url(settings, config)
+        self._settings = settings
         self._retention = config.log.retention
         self._engine: Engine = make_engine(url, pool_size=1, application="pointsman-shipper")
         self._address = psycopg_url(url)
@@ -53,10 +55,15 @@ class Loop:
         self._next_join = 0.0
         self._joined_at = -1  # rows shipped when feedback was last joined: only a new row can join some
         self._next_house = 0.0
+        self._reload = False
         self._trouble: str | None = None
 
     def stop(self, signum: int = 0, frame: FrameType | None = None) -> None:
         self._stop.set()
+
+    def reload(self, signum: int = 0, frame: FrameType | None = None) -> None:
+        """For a signal: before the next round the configuration is read anew."""
+        self._reload = True
 
     def run(self) -> None:
         pause = IDLE_SECONDS
@@ -77,6 +84,9 @@ class Loop:
         self._engine.dispose()
 
     def _round(self) -> int:
+        if self._reload:
+            self._reload = False
+            self._read_retention()
         moved = self._shipper.ship()
         now = time.monotonic()
         if now >= self._next_join and self._shipper.shipped != self._joined_at:
@@ -89,6 +99,16 @@ class Loop:
             keep_house(self._engine, connection, self._root, moment, self._retention, drained=not moved)
             self._next_house = now + HOUSEKEEPING_EVERY
         return moved
+
+    def _read_retention(self) -> None:
+        """`[log] retention` as the file has it now, in force at once; folder and database are those of the start."""
+        try:
+            self._retention = load_config(self._settings.config_file).log.retention
+        except ConfigError as error:
+            for problem in error.problems:
+                log.error("not reloaded: %s", problem)
+        else:
+            self._next_house = 0.0
 
     def _last_words(self) -> None:
         until = time.monotonic() + LAST_SECONDS
@@ -129,10 +149,15 @@ def stop_with_parent(loop: Loop) -> None:
 
 def main() -> None:
     os.umask(0o077)  # journal, cursors and directories are for this account alone
+    # Until there is something to reload; who starts this process blocks it too.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     configure_logging()
     settings = Settings.read()
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    loop = Loop(settings, load_config(settings.config_file))
+    config = load_config(settings.config_file)
+    configure_logging(form=config.log.format)
+    loop = Loop(settings, config)
+    signal.signal(signal.SIGHUP, loop.reload)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # one that came meanwhile takes effect now
     signal.signal(signal.SIGTERM, loop.stop)
     signal.signal(signal.SIGINT, loop.stop)
     stop_with_parent(loop)

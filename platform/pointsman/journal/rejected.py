@@ -23,6 +23,37 @@ class _At(msgspec.Struct):
     at: datetime
 
 
+class _Entry(msgspec.Struct):
+    table: str | None = None
+
+
+class Tally:
+    """How many rows and damaged lines are kept; the file is read again only when it has changed."""
+
+    def __init__(self, root: Path) -> None:
+        self._file = root / REJECTED
+        self._known: tuple[int, int, int] | None = None
+        self.rows = 0
+        self.lines = 0
+
+    def read(self) -> None:
+        """Counts anew. `OSError` where the file is there and cannot be read."""
+        try:
+            stat = self._file.stat()
+        except FileNotFoundError:
+            self._known, self.rows, self.lines = None, 0, 0
+            return
+        known = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+        if known == self._known:
+            return
+        rows = entries = 0
+        with self._file.open("rb") as file:
+            for line in file:
+                entries += 1
+                rows += _is_row(line)
+        self._known, self.rows, self.lines = known, rows, entries - rows
+
+
 def keep_row(root: Path, at: datetime, table: str, row: dict[str, Any], sqlstate: str | None, reason: str) -> None:
     """Keeps a refused row. `reason` is the kind of error, never its text, which may quote the row."""
     _append(root, {"at": at, "table": table, "sqlstate": sqlstate, "reason": reason, "row": row})
@@ -64,6 +95,13 @@ def _opened(file: Path) -> Iterator[IO[bytes]]:
             if file.exists() and os.path.samestat(os.fstat(descriptor), file.stat()):
                 yield handle
                 return
+
+
+def _is_row(line: bytes) -> bool:
+    try:
+        return msgspec.json.decode(line, type=_Entry).table is not None
+    except msgspec.MsgspecError:
+        return False
 
 
 def _when(line: bytes) -> datetime | None:

@@ -2,8 +2,8 @@
 
 It may read only the messages that it is sent, so better cards really do route better and cards that say
 nothing route by chance. It answers with the letter of an option, log-probabilities included where asked,
-or with scores by letter, in the layout of DSPy's chat adapter. It stands for a small instruction-following
-LLM; no figure made with it says how well a real one routes.
+or with scores by letter, in the layout of DSPy's chat adapter, and with a plan or a role where it is asked for one
+(`planning`). It stands for a small instruction-following LLM; no figure made with it says how well a real one routes.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from typing import Any
 
 from pointsman.sandbox import prompts
 from pointsman.sandbox.overlap import overlaps
+from pointsman.sandbox.planning import plan, plan_text, role_scores, scored_for_role
 
 MODEL = "stand-in-router"
 SHARPNESS = 4.0
 """Log-probabilities are `SHARPNESS` times the overlap, normalised."""
 
 _SECTION = re.compile(r"^\[\[ ## (\w+) ## \]\][ \t]*\n?", re.MULTILINE)
-_ASKED = re.compile(r"\[\[ ## (option|scores) ## \]\]")
+_ASKED = re.compile(r"\[\[ ## (option|scores|plan) ## \]\]")
 _TOKEN = re.compile(r"\s*[A-Za-z]+|\s*\d|\n+|\s*[^\sA-Za-z\d]+|\s+")
 _SURE = -1e-6
 
@@ -51,13 +52,14 @@ class RouterReply:
 
 @dataclass(frozen=True)
 class Routing:
-    """A routing prompt, read: letters in the order shown, and their cards."""
+    """A routing prompt, read: letters in the order shown, and their cards (or roles, where those are the options)."""
 
     request: str
     context: str
     letters: tuple[str, ...]
     cards: tuple[str, ...]
     asked: str
+    of_roles: bool = False
 
 
 def reply(messages: list[dict[str, Any]]) -> RouterReply:
@@ -65,6 +67,8 @@ def reply(messages: list[dict[str, Any]]) -> RouterReply:
     routing = read(prompts.last_user_text(messages))
     if routing is None:
         return RouterReply(_plain_tokens("I only choose between options, and I was not shown any."))
+    if routing.asked == "plan":
+        return RouterReply(_plain_tokens(plan_text(plan(routing.request, routing.letters, routing.cards))))
     scores = _scores(routing)
     if routing.asked == "scores":
         return RouterReply(_score_tokens(routing.letters, scores))
@@ -80,7 +84,7 @@ def read(prompt: str) -> Routing | None:
     heads = list(_SECTION.finditer(prompt))
     ends = [head.start() for head in heads[1:]] + [len(prompt)]
     sections = {head[1]: prompt[head.end() : end].strip() for head, end in zip(heads, ends, strict=False)}
-    options = _options(sections.get("workers", ""))
+    options = _options(sections.get("workers", sections.get("roles", "")))
     asked = _ASKED.findall(prompt)
     if not options or not asked:
         return None
@@ -90,6 +94,7 @@ def read(prompt: str) -> Routing | None:
         letters=tuple(letter for letter, _ in options),
         cards=tuple(card for _, card in options),
         asked=asked[-1],
+        of_roles="workers" not in sections,
     )
 
 
@@ -119,6 +124,11 @@ def _string(section: str) -> str:
 
 def _scores(routing: Routing) -> list[float]:
     """By the ask; where that meets no card, by what surrounds it."""
+    if routing.of_roles:
+        return role_scores(routing.request, routing.context, routing.cards)
+    for_role = scored_for_role(routing.request, routing.context, routing.cards)
+    if for_role is not None and any(for_role):
+        return for_role
     scores = overlaps(routing.request, routing.cards)
     if not any(scores) and routing.context:
         scores = [0.5 * score for score in overlaps(routing.context, routing.cards)]

@@ -20,7 +20,7 @@ from pointsman.sandbox.roster import HELD_OUT_WORLDS, mix, world_rng
 
 Split = Literal["train", "validation", "held_out"]
 
-_SHARES: Mapping[Split, frozenset[int]] = {
+SHARES: Mapping[Split, frozenset[int]] = {
     "train": frozenset({0, 1, 2}),
     "validation": frozenset({3}),
     "held_out": frozenset({4}),
@@ -62,5 +62,5 @@ def wordings(family: Family, seed: int, split: Split) -> tuple[Template, ...]:
 def _draw(rng: Random, templates: tuple[Template, ...], split: Split) -> tuple[str, Mapping[str, Any]]:
     while True:
         prompt, verifier = rng.choice(templates).ask(rng)
-        if sha256(prompt.encode()).digest()[0] % 5 in _SHARES[split]:
+        if sha256(prompt.encode()).digest()[0] % 5 in SHARES[split]:
             return prompt, verifier

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal
 
-from pointsman.sandbox import prompts
+from pointsman.sandbox import instructions, prompts
+from pointsman.sandbox.instructions import Instructions
 from pointsman.sandbox.mistakes import mistaken
 from pointsman.sandbox.roster import SandboxWorker, Style
 from pointsman.sandbox.solvers import solve
+from pointsman.sandbox.team_program import TeamProgram
 from pointsman.sandbox.toolcalls import calls_for
 
 Finish = Literal["stop", "length", "tool_calls"]
@@ -50,9 +52,14 @@ class WorkerProgram:
         messages = prompts.messages_of(body)
         prompt = prompts.last_user_text(messages)
         salt = f"{body.get('seed', '')}/{choice}"
-        if messages[-1].get("role") != "tool" and (calls := calls_for(body, prompt, f"{self.worker.name}/{salt}")):
+        told = instructions.read(prompt)
+        asked = told.request if told.subtask is None else told.subtask
+        if messages[-1].get("role") != "tool" and (calls := calls_for(body, asked, f"{self.worker.name}/{salt}")):
             return Reply(None, "tool_calls", tuple(calls))
-        text = self._text(body, messages, prompt, self._rng(prompt, salt))
+        team = TeamProgram(self.worker.name, self.seed, self.success, salt)
+        text = team.role_reply(told)
+        if text is None:
+            text = self._text(body, messages, told, self._rng(prompt, salt), team.answer(told))
         return _shaped(text, prompts.stops_of(body), prompts.token_limit(body))
 
     def latency(self, prompt: str, salt: str) -> float:
@@ -63,14 +70,25 @@ class WorkerProgram:
         material = f"{self.seed}/{self.worker.name}/{salt}/{prompt}"
         return Random(material.encode("utf-8", "surrogatepass"))
 
-    def _text(self, body: Mapping[str, Any], messages: list[dict[str, Any]], prompt: str, rng: Random) -> str:
-        solved = solve(prompt)
-        if solved is None:
-            return self._small_talk(body, messages)
-        right = rng.random() < self.success.get(solved.skill, 0.0)
-        answer = solved.answer if right else mistaken(solved, rng)
+    def _text(
+        self,
+        body: Mapping[str, Any],
+        messages: list[dict[str, Any]],
+        told: Instructions,
+        rng: Random,
+        answer: str | None,
+    ) -> str:
+        """`answer` is what the team's program has, where the prompt is for it."""
+        is_json = False
+        if answer is None:
+            solved = solve(told.request) if told.subtask is None else None
+            if solved is None:
+                return self._small_talk(body, messages)
+            right = rng.random() < self.success.get(solved.skill, 0.0)
+            answer = solved.answer if right else mistaken(solved, rng)
+            is_json = solved.form == "json"
         if prompts.wants_json(body, messages):
-            return answer if solved.form == "json" else json.dumps({"answer": answer}, ensure_ascii=False)
+            return answer if is_json else json.dumps({"answer": answer}, ensure_ascii=False)
         if prompts.wants_bare_answer(messages):
             return answer
         return rng.choice(_TEMPLATES[self.worker.style]).format(answer)

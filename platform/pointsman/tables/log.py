@@ -91,7 +91,11 @@ class Request(SQLModel, table=True):
 
 
 class Decision(SQLModel, table=True):
-    """One logged choice, with the whole vector it was drawn from. `chosen` is the intended arm."""
+    """One logged choice, with the whole vector it was drawn from. `chosen` is the intended arm.
+
+    Where a role was chosen with the worker, `roles` has its own scores, probabilities and draw: two draws, and
+    `propensity` is the worker's alone. `plan` is what an orchestrator decided, as it was carried out.
+    """
 
     __tablename__ = "decision"
     __table_args__ = (
@@ -104,6 +108,7 @@ class Decision(SQLModel, table=True):
         Index("ix_decision_project_id_chosen_id", "project_id", "chosen", "id"),
         Index("ix_decision_episode_id", "episode_id"),
         Index("ix_decision_request_id", "request_id"),
+        Index("ix_decision_gate_id_id", "gate_id", "id", postgresql_where=sql("gate_id IS NOT NULL")),
         BY_ID,
     )
 
@@ -132,6 +137,9 @@ class Decision(SQLModel, table=True):
     draw: list[float] | None = Field(default=None, sa_column=json_column())
     explored: bool = Field(default=False, sa_column=flag())
     forced: str | None = None
+    role: str | None = None
+    roles: dict[str, Any] | None = Field(default=None, sa_column=json_column())
+    plan: dict[str, Any] | None = Field(default=None, sa_column=json_column())
     audit_rate: float | None = None
     audited: bool = Field(default=False, sa_column=flag())
     shadow_picks: dict[str, Any] | None = Field(default=None, sa_column=json_column())

@@ -19,6 +19,7 @@ from pointsman.upstream.outgoing import Outgoing
 from pointsman.upstream.reading import Answer, read_stream, read_whole
 from pointsman.upstream.record import CallRecord
 from pointsman.upstream.transport import Reply, Transport
+from pointsman.words import WorkerApi
 
 TICK_SECONDS = 0.01
 _WORKERS_FAULTS = ("connect", "timeout", "server", "malformed", "auth", "truncated")
@@ -37,7 +38,10 @@ class Limits:
 
 
 class Attempts:
-    """Calls workers in turn. One per event loop; holds the breaker and the transport."""
+    """Calls workers in turn. One per event loop; holds the breaker and the transport.
+
+    `others` carry the calls to workers whose API is not plain HTTP, by that API.
+    """
 
     def __init__(
         self,
@@ -47,6 +51,7 @@ class Attempts:
         choose_endpoint: Callable[[Worker], Endpoint],
     ) -> None:
         self.transport = transport
+        self.others: dict[WorkerApi, Transport] = {}
         self.breaker = breaker
         self._headers = headers
         self._choose_endpoint = choose_endpoint
@@ -67,13 +72,19 @@ class Attempts:
         """
         queue = self._at_hand(candidates)
         faults: list[UpstreamError] = []
+        refusal: UpstreamError | None = None
         while queue and len(records) < limits.attempts:
             worker = queue[0]
+            try:
+                outgoing = outgoing_for(worker)
+            except UpstreamError as fault:  # said here, without a call: its API has no word for this request
+                refusal = refusal or fault
+                queue = queue[1:]
+                continue
             record = CallRecord.begin(worker, self._choose_endpoint(worker), len(records) + 1)
             records.append(record)
             self.breaker.started(worker.name)
             try:
-                outgoing = outgoing_for(worker)
                 answer = await self._call(worker, record, outgoing, limits, stream=stream, deadline=deadline)
             except UpstreamError as fault:
                 faults.append(fault)
@@ -92,6 +103,8 @@ class Attempts:
                 else:
                     self.breaker.succeeded(worker.name)
                 return answer
+        if refusal is not None and not faults:
+            raise refusal
         raise self._most_telling(faults, candidates)
 
     def note_failure(self, worker: str, fault: UpstreamError) -> None:
@@ -158,7 +171,7 @@ class Attempts:
         try:
             # A JSON reply is its own first token: only the deadline of the request bounds it.
             async with asyncio.timeout_at(first if stream else deadline):
-                reply = await self.transport.post(
+                reply = await self.others.get(worker.quirks.api, self.transport).post(
                     endpoint.base_url + outgoing.path, headers, outgoing.body, limits.connect
                 )
                 record.http_status = 200

@@ -1,7 +1,8 @@
 """What goes out to a worker for one request: path, body and how its reply is read, by the API it speaks.
 
-The core speaks chat completions. A worker with `quirks.api = "anthropic"` is met half way by `Translation`;
-every other gets the client's own fields. Where the call goes and with which key is the caller's part.
+The core speaks chat completions. A worker with `quirks.api = "anthropic"` is met half way by `Translation`; one
+with `"litellm"` gets the fields that LiteLLM's SDK is given; every other gets the client's own. Where the call
+goes and with which key is the caller's part.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pointsman.upstream.anthropic_state import NATIVE, betas_of, without_native
 from pointsman.upstream.anthropic_stream import StreamToChat
 from pointsman.upstream.body import Fields, worker_body
 from pointsman.upstream.embeddings import read_embeddings
+from pointsman.upstream.litellm_request import litellm_body
 from pointsman.upstream.seen import Seen
 
 COMPLETIONS = "/chat/completions"
@@ -68,6 +70,8 @@ def chat_call(fields: Fields, worker: Worker, *, stream: bool, has_history: bool
         return _to_anthropic(fields, worker)
     if has_history or NATIVE in fields:
         fields = without_native(fields, reasoning="reasoning" in worker.capabilities)
+    if worker.quirks.api == "litellm":
+        return Outgoing(litellm_body(fields, worker, stream=stream), path="")
     return Outgoing(worker_body(fields, worker, stream=stream))
 
 

@@ -18,11 +18,13 @@ from typing import Any
 
 from pointsman.errors import UserError
 from pointsman.verifiers.choice import choice
+from pointsman.verifiers.code import code
 from pointsman.verifiers.exact import exact
 from pointsman.verifiers.items import items
 from pointsman.verifiers.numeric import numeric
 from pointsman.verifiers.parsed import parsed_json
 from pointsman.verifiers.pattern import regex
+from pointsman.verifiers.schema import schema
 
 __all__ = ["KINDS", "verify"]
 
@@ -33,6 +35,8 @@ KINDS: Mapping[str, Callable[[Mapping[str, Any], str], float]] = {
     "regex": regex,
     "json": parsed_json,
     "items": items,
+    "schema": schema,
+    "code": code,
 }
 
 

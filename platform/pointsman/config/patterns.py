@@ -1,0 +1,68 @@
+"""What `[patterns.NAME]` must hold beyond the types of its keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from pointsman.config.model import Config, PatternConfig, StepConfig
+
+_OF_ALL = ("pattern", "max_calls", "max_tokens", "budget", "deadline")
+_OF: Mapping[str, tuple[str, ...]] = {
+    "trinity": ("max_turns", "roles", "role_choice", "stop_score", "feedback"),
+    "workflow": ("max_steps", "rounds", "repairs", "steps"),
+}
+
+
+def pattern_problems(config: Config) -> Iterator[str]:
+    """A line per fault: key, what is wrong, what was expected."""
+    names = [worker.name for worker in config.workers]
+    for name, pattern in config.patterns.items():
+        place = f"patterns.{name}"
+        if name in names or name == "default":
+            yield f'{place}: "{name}" is a worker\'s name, expected a name of its own'
+        yield from _foreign_keys(place, pattern)
+        yield from _roles(place, pattern, names)
+        yield from _steps(place, pattern.steps, names, pattern.max_steps)
+
+
+def _foreign_keys(place: str, pattern: PatternConfig) -> Iterator[str]:
+    allowed = {*_OF_ALL, *_OF.get(pattern.pattern, ())}
+    for key in sorted(pattern.model_fields_set - allowed):
+        owner = next((kind for kind, keys in _OF.items() if key in keys), "another pattern")
+        yield f"{place}.{key}: belongs to {owner}, and this is a {pattern.pattern}; remove it"
+
+
+def _roles(place: str, pattern: PatternConfig, names: Sequence[str]) -> Iterator[str]:
+    if pattern.roles and not any(role.part == "solver" for role in pattern.roles):
+        yield f'{place}.roles: expected at least one role whose part is "solver"'
+    seen: set[str] = set()
+    for position, role in enumerate(pattern.roles):
+        if role.name in seen:
+            yield f'{place}.roles[{position}].name: "{role.name}" is used twice, expected a name of its own'
+        seen.add(role.name)
+        for worker in role.workers:
+            if worker not in names:
+                yield f'{place}.roles[{position}].workers: "{worker}" is no worker, expected some of {list(names)}'
+
+
+def _steps(place: str, steps: Sequence[StepConfig], names: Sequence[str], max_steps: int) -> Iterator[str]:
+    if len(steps) > max_steps:
+        yield f"{place}.steps: expected at most max_steps = {max_steps} steps, got {len(steps)}"
+    used: set[int] = set()
+    for number, step in enumerate(steps, 1):
+        where = f"{place}.steps[{number - 1}]"
+        if step.worker is not None and step.worker not in names:
+            yield f'{where}.worker: "{step.worker}" is no worker, expected one of {list(names)}'
+        reads = range(1, number) if step.access == "all" else () if step.access == "none" else step.access
+        used.update(reads)
+        if wrong := [read for read in reads if not 1 <= read < number]:
+            yield f"{where}.access: {wrong[0]} is no earlier step; they are counted from 1"
+        if step.gate is not None:
+            try:
+                re.compile(step.gate)
+            except re.error as error:
+                yield f"{where}.gate: expected a regular expression: {error}"
+    for number in range(1, len(steps)):
+        if number not in used:
+            yield f"{place}.steps[{number - 1}]: no later step sees its output; name it in an access or leave it out"

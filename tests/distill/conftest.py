@@ -1,0 +1,74 @@
+"""A tiny Qwen3 with a vocabulary trained on the spot, and a small world of tasks whose best worker differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from distill.table import Arm, RewardTable
+
+WORDS = {
+    "sums": ("What is {} plus {}?", "Add {} and {} please.", "Compute {} + {}."),
+    "code": ("Write a python function that returns {} of {}", "def solve(a{}, b{}): return", "Fix this code: x{}={};"),
+    "words": ("Who wrote the book about {} and {}", "Which city is near {} or {}", "When was {} made in {}"),
+}
+BEST = {"sums": 0, "code": 1, "words": 2}
+
+
+def make_table(size: int = 300, seed: int = 0, arms: int = 4, untried: float = 0.0) -> RewardTable:
+    """Three tasks; worker i is right with .9 on its own, .35 elsewhere; the last worker is right with .5."""
+    rng = np.random.default_rng(seed)
+    tasks = [str(rng.choice(list(WORDS))) for _ in range(size)]
+    texts = [str(rng.choice(WORDS[task])).format(*rng.integers(2, 99, 2)) + f" ({n})" for n, task in enumerate(tasks)]
+    chance = np.full((size, arms), 0.35)
+    chance[:, -1] = 0.5
+    for row, task in enumerate(tasks):
+        chance[row, BEST[task]] = 0.9
+    rewards = (rng.random((size, arms)) < chance).astype(np.float64)
+    rewards[rng.random((size, arms)) < untried] = np.nan
+    names = tuple(f"worker-{number}" for number in range(arms))
+    return RewardTable(
+        ids=tuple(map(str, range(size))),
+        texts=tuple(texts),
+        arms=tuple(Arm(f"endpoint-{name}", name, f"card of {name}", 1.0 + n) for n, name in enumerate(names)),
+        rewards=rewards,
+        tasks=tuple(tasks),
+        splits=(None,) * size,
+    )
+
+
+@pytest.fixture(scope="session")
+def table() -> RewardTable:
+    return make_table()
+
+
+@pytest.fixture(scope="session")
+def world() -> Any:
+    """The function that makes such tables."""
+    return make_table
+
+
+@pytest.fixture(scope="session")
+def tiny_qwen(tmp_path_factory: pytest.TempPathFactory, table: RewardTable) -> Path:
+    """A saved Qwen3 of 3 layers and width 64 with random weights, and its tokenizer."""
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3Model
+
+    folder = tmp_path_factory.mktemp("tiny-qwen")
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=600, special_tokens=["<|endoftext|>"], initial_alphabet=alphabet)
+    tokenizer.train_from_iterator(table.texts, trainer)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|endoftext|>").save_pretrained(folder)
+    torch.manual_seed(0)
+    config = Qwen3Config(
+        vocab_size=600, hidden_size=64, intermediate_size=128, num_hidden_layers=3,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=16, max_position_embeddings=512,
+    )  # fmt: skip
+    Qwen3Model(config).save_pretrained(folder)
+    return folder
