@@ -4,10 +4,11 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check
 # chromium: the browser tests. The others: code verifiers and the jobs' brokers.
 PACKAGES := bubblewrap chromium redis-server rabbitmq-server
+PROGRAMS := bwrap chromium redis-server rabbitmq-server
 TORCH := torch==2.13.0
 
 .DEFAULT_GOAL := help
-.PHONY: help install system up test lint bench browser clean docs
+.PHONY: help install system up test lint bench programs clean docs
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -15,7 +16,7 @@ help: ## this list
 up: $(VENV)/.up ## start everything on this machine and say how to use it; Ctrl-C stops it
 	@$(BIN)/pointsman up
 
-test: $(VENV)/.test browser ## the whole test suite; it starts what it needs
+test: $(VENV)/.test programs ## the whole test suite; it starts what it needs
 	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=10 $(ARGS)
 	@echo "Not part of the suite: benchmarks (make bench), and anything that needs a GPU or a provider's key."
 	@echo "A test that was skipped is named above with its reason."
@@ -42,10 +43,10 @@ system: ## as root: Debian's packages that some tests and jobs need
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(PACKAGES); \
 	else echo "not root: install $(PACKAGES) yourself"; fi
 
-# Only a missing browser is installed; where that is not allowed the browser tests fail and name the package.
-browser:
-	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && \
-	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } || true
+# Only what is missing is installed; where that is not allowed the tests that need it fail and name the package.
+programs:
+	@for program in $(PROGRAMS); do PATH="$$PATH:/usr/sbin" command -v $$program >/dev/null || missing=1; done; \
+	[ -z "$$missing" ] || $(MAKE) -s system || true
 
 clean: ## remove the virtual environment and caches; data in .pointsman stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

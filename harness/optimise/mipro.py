@@ -65,6 +65,7 @@ def mipro_instructions(
         pick = parse_pick(f"[[ ## option ## ]]\n{prediction.option}", example.names)
         return 0.0 if pick.worker is None else float(worth[example.row, rows.workers.index(pick.worker)])
 
+    dspy.configure_cache(enable_disk_cache=False, enable_memory_cache=False)  # its key ignores addresses and keys
     router = _OurLm(models.router, models.router_model, runner, 64)
     proposer = _OurLm(models.proposer, models.proposer_model, runner, _MAX_TOKENS)
     optimiser = dspy.MIPROv2(
