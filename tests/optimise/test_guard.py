@@ -76,4 +76,4 @@ def test_instructions_name_nobody_and_may_speak():
 def test_reflection_sees_no_secret_and_no_odd_rare_token():
     assert GUARD.masked("use zx81Quux, or 17 times 23?") == f"use {MASK}, or 17 times 23?"
     assert GUARD.masked("Is GPT4 better?") == "Is GPT4 better?"
-    assert GUARD.masked("key=AKIA1234567890ABCDEF end") == f"{MASK} end"
+    assert GUARD.masked("key=AKIA" + "1234567890ABCDEF end") == f"{MASK} end"
