@@ -38,11 +38,17 @@ class Roles:
 
 @dataclass(frozen=True)
 class Route:
-    """A worker is drawn: by the routers' scores for `ask`, from the eligible ones without `avoid` (name → why not)."""
+    """A worker is drawn: by the routers' scores for `ask`, from the eligible ones without `avoid` (name → why not).
+
+    `only` names those that may be drawn; where none of them is eligible, all that are. `tools`: only who declares that
+    it can call tools, where anybody does: the pattern's own are offered to nobody else.
+    """
 
     ask: Ask
     roles: Roles | None = None
     avoid: Mapping[str, str] = field(default_factory=dict)
+    only: frozenset[str] | None = None
+    tools: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,24 +87,32 @@ class Write:
     prompt: Callable[[tuple[Worker, ...], int], Prompt]
 
 
+OwnTools = Sequence[dict[str, Any]] | Callable[[tuple[Worker, ...]], Sequence[dict[str, Any]]]
+"""A pattern's tools, or what makes them from the workers that may be chosen."""
+
+
 @dataclass(frozen=True)
 class Call:
     """What the chosen worker is sent.
 
     `answers`: its reply may become the answer, so the client's wishes about form go with it. `final`: if it says
     anything it is the answer, and may be streamed as it comes. `tools`: the client's tools go with it. `own_tools`
-    are the pattern's: a reply that calls one of them is done, and the pattern goes on from it. `keep` holds the
-    messages in the state when the call is over. `alone`: no fallback may answer in its place.
+    are the pattern's: a reply that calls one of them is done, and the pattern goes on from it; a worker that declares
+    no tools gets none. They may be a function of the workers that may be chosen when the call is made. `keep` holds
+    the messages in the state when the call is over. `alone`: no fallback may answer in its place. `fields` stand in
+    place of the request's own of the same name.
+    `messages` may be a function of the worker that is asked first (its card may stand in them).
     """
 
-    messages: list[Message]
+    messages: list[Message] | Callable[[Worker], list[Message]]
     answers: bool = False
     final: bool = False
     tools: bool = False
-    own_tools: Sequence[dict[str, Any]] = ()
+    own_tools: OwnTools = ()
     purpose: CallPurpose = "serve"
     keep: bool = False
     alone: bool = False
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -174,10 +188,17 @@ class Policy:
         return ()
 
 
-def usable(eligible: Eligibility, avoid: Mapping[str, str]) -> Eligibility:
-    """The eligible workers without those to `avoid`; where that leaves nobody, all of them."""
-    left = tuple(worker for worker in eligible.workers if worker.name not in avoid)
-    if not left or len(left) == len(eligible.workers):
-        return eligible
-    reasons = {name: avoid.get(name) if reason is None else reason for name, reason in eligible.reasons.items()}
-    return Eligibility(reasons, eligible.health_lifted, left)
+def usable(eligible: Eligibility, route: Route) -> Eligibility:
+    """The eligible workers that a route allows: those of `only` and with `tools`, without those to `avoid`.
+
+    A wish that would leave nobody is passed over: of all together `avoid`, else the others.
+    """
+    workers = eligible.workers
+    allowed = {w.name: "not_named" for w in workers if route.only and w.name not in route.only}
+    allowed |= {w.name: "no_tools" for w in workers if route.tools and "tools" not in w.capabilities}
+    for masked in ({**allowed, **route.avoid}, allowed, route.avoid):
+        left = tuple(worker for worker in workers if worker.name not in masked)
+        if left and len(left) < len(workers):
+            reasons = {name: masked.get(name) if why is None else why for name, why in eligible.reasons.items()}
+            return Eligibility(reasons, eligible.health_lifted, left)
+    return eligible

@@ -38,7 +38,7 @@ async def choose(run: Run, act: Act, node: Node) -> Chosen | None:
 
 
 async def _routed(run: Run, act: Act, route: Route, node: Node) -> Chosen | None:
-    eligible = usable(run.engine.eligible(), route.avoid)
+    eligible = usable(run.engine.eligible(), route)
     if not eligible.workers:
         node.nobody()
         return None

@@ -7,13 +7,16 @@ from decimal import Decimal
 
 from harness.engine.acts import Policy
 from harness.engine.limits import Limits
+from harness.engine.patterns.cascade import Cascade, CascadeSettings
+from harness.engine.patterns.handoff import Handoff, HandoffSettings
 from harness.engine.patterns.roles import TRIO, Role
+from harness.engine.patterns.sidekick import Sidekick, SidekickSettings
 from harness.engine.patterns.single import Single
 from harness.engine.patterns.trinity import Trinity, TrinitySettings
+from harness.engine.patterns.vote import Vote, VoteSettings
 from harness.engine.patterns.workflow import Workflow, WorkflowSettings
 from harness.engine.plan.grammar import Access, Plan, Step
 from pointsman.config.model import PatternConfig, StepConfig
-from pointsman.errors import UserError
 
 BUILT_IN: Mapping[str, PatternConfig] = {
     "trinity": PatternConfig(pattern="trinity"),
@@ -22,8 +25,11 @@ BUILT_IN: Mapping[str, PatternConfig] = {
 """Served as `pointsman-trinity` and `pointsman-ultra`; a pattern of the same name in the file stands in its place."""
 
 
-def policy_of(name: str, config: PatternConfig) -> Policy:
-    """The pattern that `[patterns.NAME]` describes."""
+def policy_of(name: str, config: PatternConfig, *, certified: float | None = None) -> Policy:
+    """The pattern that `[patterns.NAME]` describes.
+
+    `certified` is a cascade's threshold from its calibration, where there is one; it stands in place of the file's.
+    """
     match config.pattern:
         case "single":
             return Single(name)
@@ -31,10 +37,14 @@ def policy_of(name: str, config: PatternConfig) -> Policy:
             return Trinity(_trinity(config), name)
         case "workflow":
             return Workflow(_workflow(config), name)
-        case other:
-            raise UserError(
-                f"patterns.{name}.pattern: {other} cannot be served yet, expected single, trinity or workflow"
-            )
+        case "cascade":
+            return Cascade(_cascade(config, certified), name)
+        case "sidekick":
+            return Sidekick(_sidekick(config), name)
+        case "handoff":
+            return Handoff(_handoff(config), name)
+        case "vote":
+            return Vote(VoteSettings(config.n, tuple(config.workers), config.same, config.method, config.judge), name)
 
 
 def limits_of(config: PatternConfig, *, money: Decimal | None, now: float, seconds: float) -> Limits:
@@ -56,6 +66,21 @@ def _trinity(config: PatternConfig) -> TrinitySettings:
 def _workflow(config: PatternConfig) -> WorkflowSettings:
     fixed = Plan(tuple(map(_step, config.steps))) if config.steps else None
     return WorkflowSettings(config.max_steps, config.rounds, config.repairs, fixed)
+
+
+def _cascade(config: PatternConfig, certified: float | None) -> CascadeSettings:
+    tiers = tuple(map(tuple, config.tiers))
+    threshold = config.threshold if certified is None else certified
+    return CascadeSettings(tiers, config.verifier, threshold, certified is not None)
+
+
+def _sidekick(config: PatternConfig) -> SidekickSettings:
+    bounds = (config.max_delegations, config.withhold, config.compact_at)
+    return SidekickSettings(tuple(config.sidekicks), config.lead, *bounds)
+
+
+def _handoff(config: PatternConfig) -> HandoffSettings:
+    return HandoffSettings(config.start, frozenset(config.workers), config.max_handoffs, config.context)
 
 
 def _step(step: StepConfig) -> Step:

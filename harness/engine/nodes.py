@@ -97,14 +97,20 @@ class Work:
     async def _call(self, call: Call) -> None:
         run, node = self._run, self._node
         node.answers, node.final, node.tools, node.keep = call.answers, call.final, call.tools, call.keep
-        node.messages, node.own_tools, node.purpose = call.messages, list(call.own_tools), call.purpose
+        node.purpose, tools, messages = call.purpose, call.own_tools, call.messages
         candidates = self._candidates(alone=call.alone)
         if not candidates:
             node.status, node.fault, node.reason = "failed", "no_worker", f"{node.worker} may not be called"
             return
-        fields = run.state.request.fields_for(answers=call.answers, tools=call.tools)
-        tools = [*(fields.pop("tools", None) or ()), *call.own_tools]
-        taken = tokens_of(call.messages, {"tools": tools} if tools else {})
+        node.messages = messages(candidates[0]) if callable(messages) else messages
+        node.own_tools = []
+        if "tools" in candidates[0].capabilities:
+            node.own_tools = list(tools(run.engine.eligible().workers) if callable(tools) else tools)
+        if node.own_tools:
+            candidates = [worker for worker in candidates if "tools" in worker.capabilities]
+        fields = run.state.request.fields_for(answers=call.answers, tools=call.tools) | dict(call.fields)
+        tools = [*(fields.pop("tools", None) or ()), *node.own_tools]
+        taken = tokens_of(node.messages, {"tools": tools} if tools else {})
         output = run.state.request.output_tokens if call.answers else 0
         if (limit := run.purse.hold(node.key, candidates[0], taken, output)) is not None:
             run.closing = run.closing or limit
@@ -114,7 +120,7 @@ class Work:
         try:
             result = await run.engine.workers.call(
                 candidates[0],
-                call.messages,
+                node.messages,
                 stream=run.tell if call.final and run.stream else None,
                 tools=tools,
                 deadline=run.call_deadline,

@@ -40,7 +40,7 @@ def id_at(moment: datetime, entropy: bytes | None = None) -> str:
 
 def lowest_id(moment: datetime) -> str:
     """The smallest UUIDv7 of `moment`'s millisecond: an inclusive lower bound of a time range."""
-    return str(UUID(int=int(moment.timestamp() * 1000) << 80))
+    return str(UUID(int=max(int(moment.timestamp() * 1000), 0) << 80))  # before 1970 there is none
 
 
 def time_of(identity: str) -> datetime:

@@ -57,6 +57,9 @@ AlarmKind = Literal["worker_reward", "silent_update", "input_mix", "guardrail", 
 GateMode = Literal["auto", "propose"]
 PromotionKind = Literal["promote", "roll_back"]
 DetectorKind = Literal["worker_reward", "silent_update", "input_mix", "pool"]
+ReviewRule = Literal["disagreement", "low_confidence", "bad_outcome", "reask", "random"]
+ReviewState = Literal["open", "done"]
+ReviewVerdict = Literal["good_fit", "underpowered", "overprovisioned", "failed"]
 ActorRole = Literal["viewer", "reviewer", "operator", "admin"]
 Scope = Literal["serve", "feedback", "jobs", "admin"]
 

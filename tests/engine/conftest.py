@@ -38,12 +38,18 @@ from pointsman.upstream.transport import AiohttpTransport
 
 NAMES = ("ada", "bob", "cyd")
 PRICE = Price(Decimal(1), Decimal(2), Decimal("0.5"))
+TOOLS = frozenset({"tools"})
 
 
 def pool_of(names: Any = NAMES, url: str = "http://127.0.0.1:9/v1", **changes: Any) -> Pool:
     """Workers whose provider model is their name."""
     return Pool(
-        tuple(Worker(name, f"Card of {name}.", name, (Endpoint(url),), **{"price": PRICE, **changes}) for name in names)
+        tuple(
+            Worker(
+                name, f"Card of {name}.", name, (Endpoint(url),), **{"price": PRICE, "capabilities": TOOLS, **changes}
+            )
+            for name in names
+        )
     )
 
 

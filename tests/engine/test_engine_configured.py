@@ -14,7 +14,7 @@ from harness.engine.patterns.trinity import Trinity
 from harness.engine.patterns.workflow import Workflow
 from harness.engine.plan.grammar import Plan, Step
 from pointsman.config.load import load_text
-from pointsman.errors import ConfigError, UserError
+from pointsman.errors import ConfigError
 
 WORKERS = "".join(
     f'\n[[workers]]\nname = "{name}"\ndescription = "d"\nmodel = "m"\nbase_url = "http://127.0.0.1:1/v1"\n'
@@ -120,11 +120,3 @@ def test_what_a_pattern_may_not_say(text, problem):
     with pytest.raises(ConfigError) as caught:
         config_of(text + "\n")
     assert problem in str(caught.value)
-
-
-def test_a_pattern_that_is_not_there_yet_says_so():
-    config = config_of('[patterns.x]\npattern = "vote"\n')["x"]
-    with pytest.raises(
-        UserError, match=r"patterns\.x\.pattern: vote cannot be served yet, expected single, trinity or"
-    ):
-        policy_of("x", config)

@@ -115,7 +115,7 @@ def test_nonsense_cards_share_no_word_with_any_prompt(seed):
 
 
 def test_an_unknown_kind_of_cards_is_an_error():
-    with pytest.raises(UserError, match="expected world, truthful or nonsense, got 'honest'"):
+    with pytest.raises(UserError, match="expected world, truthful, nonsense or false, got 'honest'"):
         World(1).cards("honest")
 
 

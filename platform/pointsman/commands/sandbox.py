@@ -134,7 +134,7 @@ def drive_command(
 def show_command(
     seed: Seed = None,
     cards: Annotated[
-        Literal["world", "truthful", "nonsense"],
+        Literal["world", "truthful", "nonsense", "false"],
         typer.Option("--cards", help="world: one or two workers are described wrongly."),
     ] = "world",
     json: Json = False,

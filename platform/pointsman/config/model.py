@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from pointsman.words import Capability, GateMode, JudgeMode, Pattern, RewardSource, RouterKind, WorkerApi
+from pointsman.words import ActorRole, Capability, GateMode, JudgeMode, Pattern, RewardSource, RouterKind, WorkerApi
 
 
 def _to_float(value: Any) -> Any:
@@ -86,6 +86,7 @@ class DashboardConfig(Section):
     host: str = "127.0.0.1"
     auth: Literal["none", "password", "oidc"] = "none"
     password_env: EnvName | None = None
+    role: ActorRole = Field("admin", description="of whoever comes in by loopback or with the password")
 
 
 class LogConfig(Section):
@@ -304,11 +305,27 @@ class PatternConfig(Section):
     rounds: int = Field(1, ge=1, le=5)
     repairs: int = Field(1, ge=0, le=3)
     steps: list[StepConfig] = Field(default_factory=list)
+    tiers: list[list[Name]] = Field(default_factory=list)
+    verifier: Name | None = None
+    threshold: Share = 0.5
+    lead: Name | None = None
+    sidekicks: list[Name] = Field(default_factory=list)
+    max_delegations: int = Field(4, ge=1, le=20)
+    withhold: Share = 0.0
+    compact_at: int = Field(16_000, ge=500)
+    start: Name | None = None
+    workers: list[Name] = Field(default_factory=list)
+    max_handoffs: int = Field(3, ge=0, le=20)
+    context: Literal["all", "no_tools", "last"] = "all"
+    n: int = Field(3, ge=2, le=20)
+    same: bool = False
+    method: Literal["majority", "judge"] = "majority"
+    judge: Name | None = None
 
 
 class SandboxConfig(Section):
     seed: int = 1
-    cards: Literal["world", "truthful", "nonsense"] = "world"
+    cards: Literal["world", "truthful", "nonsense", "false"] = "world"
     feedback: Share = 0.5
 
 

@@ -11,7 +11,13 @@ _OF_ALL = ("pattern", "max_calls", "max_tokens", "budget", "deadline")
 _OF: Mapping[str, tuple[str, ...]] = {
     "trinity": ("max_turns", "roles", "role_choice", "stop_score", "feedback"),
     "workflow": ("max_steps", "rounds", "repairs", "steps"),
+    "cascade": ("tiers", "verifier", "threshold"),
+    "sidekick": ("lead", "sidekicks", "max_delegations", "withhold", "compact_at"),
+    "handoff": ("start", "workers", "max_handoffs", "context"),
+    "vote": ("n", "workers", "same", "method", "judge"),
 }
+_NEEDED: Mapping[str, str] = {"cascade": "tiers", "sidekick": "sidekicks"}
+"""The one list without which a pattern is nothing."""
 
 
 def pattern_problems(config: Config) -> Iterator[str]:
@@ -24,6 +30,9 @@ def pattern_problems(config: Config) -> Iterator[str]:
         yield from _foreign_keys(place, pattern)
         yield from _roles(place, pattern, names)
         yield from _steps(place, pattern.steps, names, pattern.max_steps)
+        yield from _named(place, pattern, names)
+        yield from _able(place, pattern, config)
+        yield from _teams(place, pattern)
 
 
 def _foreign_keys(place: str, pattern: PatternConfig) -> Iterator[str]:
@@ -66,3 +75,40 @@ def _steps(place: str, steps: Sequence[StepConfig], names: Sequence[str], max_st
     for number in range(1, len(steps)):
         if number not in used:
             yield f"{place}.steps[{number - 1}]: no later step sees its output; name it in an access or leave it out"
+
+
+def _named(place: str, pattern: PatternConfig, names: Sequence[str]) -> Iterator[str]:
+    """Every worker that a key names must be one."""
+    for key in ("verifier", "lead", "start", "judge"):
+        name = getattr(pattern, key)
+        if name is not None and name not in names:
+            yield f'{place}.{key}: "{name}" is no worker, expected one of {list(names)}'
+    lists = {"sidekicks": pattern.sidekicks, "workers": pattern.workers}
+    lists |= {f"tiers[{number}]": tier for number, tier in enumerate(pattern.tiers)}
+    for key, listed in lists.items():
+        for name in listed:
+            if name not in names:
+                yield f'{place}.{key}: "{name}" is no worker, expected some of {list(names)}'
+
+
+def _able(place: str, pattern: PatternConfig, config: Config) -> Iterator[str]:
+    """Who delegates or hands over does it by calling a tool."""
+    unable = [worker.name for worker in config.workers if "tools" not in worker.capabilities]
+    for key in ("lead", "start"):
+        if (name := getattr(pattern, key)) in unable:
+            yield f'{place}.{key}: "{name}" does not declare the capability tools, and a {pattern.pattern} takes them'
+
+
+def _teams(place: str, pattern: PatternConfig) -> Iterator[str]:
+    needed = _NEEDED.get(pattern.pattern)
+    if needed is not None and not getattr(pattern, needed):
+        yield f"{place}.{needed}: expected at least one, a {pattern.pattern} is nothing without"
+    if pattern.pattern == "handoff" and pattern.start and pattern.workers and pattern.start not in pattern.workers:
+        yield f'{place}.start: "{pattern.start}" is not among workers, expected one of {pattern.workers}'
+    if pattern.pattern == "vote":
+        if pattern.same and pattern.workers:
+            yield f"{place}.workers: with same the router draws the worker; remove one of the two"
+        if len(pattern.workers) > pattern.n:
+            yield f"{place}.workers: {len(pattern.workers)} workers for n = {pattern.n} answers; raise n"
+        if pattern.judge is not None and pattern.method != "judge":
+            yield f'{place}.judge: only read where method is "judge"; remove it or set method'

@@ -2,6 +2,7 @@
 
     truthful   every worker by the skills that it is best at
     world      the same, but for one or two workers that are described by skills they lack
+    false      every worker by skills that it lacks: routing by them is worse than chance
     nonsense   cards of the same length that say nothing about skills: routing by them is chance
 
 This is the one author who reads the skill table, because someone has to describe it.
@@ -17,8 +18,9 @@ from typing import Literal
 from pointsman.errors import UserError
 from pointsman.sandbox.roster import SandboxWorker, workers, world_rng
 from pointsman.sandbox.truth import truth
+from pointsman.words import members
 
-CardKind = Literal["world", "truthful", "nonsense"]
+CardKind = Literal["world", "truthful", "nonsense", "false"]
 
 _PHRASES: Mapping[str, tuple[str, ...]] = {
     "arithmetic": (
@@ -135,12 +137,12 @@ _NONSENSE = (
 @lru_cache(maxsize=128)
 def cards(seed: int, kind: CardKind) -> Mapping[str, str]:
     """A card for every worker of the world."""
-    if kind not in ("world", "truthful", "nonsense"):
-        raise UserError(f"cards: expected world, truthful or nonsense, got {kind!r}")
+    if kind not in members(CardKind):
+        raise UserError(f"cards: expected world, truthful, nonsense or false, got {kind!r}")
     rng = world_rng(seed, f"cards/{kind}")
     if kind == "nonsense":
         return _nonsense_cards(rng, [worker.name for worker in workers(seed)])
-    wrong = misdescribed(seed) if kind == "world" else {}
+    wrong = misdescribed(seed) if kind == "world" else _lacking(rng, seed) if kind == "false" else {}
     strengths = _strengths(seed)
     return {worker.name: _card(rng, wrong.get(worker.name) or strengths[worker.name]) for worker in workers(seed)}
 
@@ -149,13 +151,17 @@ def cards(seed: int, kind: CardKind) -> Mapping[str, str]:
 def misdescribed(seed: int) -> Mapping[str, tuple[str, ...]]:
     """The workers that the world's own cards describe wrongly: by which skills, none of them theirs."""
     rng = world_rng(seed, "misdescribed")
-    strengths = _strengths(seed)
     chosen: Sequence[SandboxWorker] = rng.sample(workers(seed), rng.choice((1, 2)))
-    skills = sorted(_PHRASES)
+    return _lacking(rng, seed, [worker.name for worker in chosen])
+
+
+def _lacking(rng: Random, seed: int, names: Sequence[str] | None = None) -> dict[str, tuple[str, ...]]:
+    """For each of these workers (None: all) as many skills as it is best at, none of them its own."""
+    strengths, skills = _strengths(seed), sorted(_PHRASES)
     wrong = {}
-    for worker in chosen:
-        own = strengths[worker.name]
-        wrong[worker.name] = tuple(rng.sample([s for s in skills if s not in own], max(2, len(own))))
+    for name in names if names is not None else list(strengths):
+        own = strengths[name]
+        wrong[name] = tuple(rng.sample([s for s in skills if s not in own], max(2, len(own))))
     return wrong
 
 

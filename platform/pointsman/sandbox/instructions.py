@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Role = Literal["thinker", "solver", "verifier"]
+Role = Literal["thinker", "solver", "verifier", "judge"]
 
 _HEADING = re.compile(
     r"^### (Your part|Your subtask|Your role|Suggestion|Latest answer|What tools gave before|"
-    r"What was found wrong with it|Result of (?:round \d+, )?step \d+)[ \t]*$",
+    r"What was found wrong with it|Result of (?:round \d+, )?step \d+|Your sidekick|What you are good at|"
+    r"Why you were given this|Answer [A-Z])[ \t]*$",
     re.MULTILINE,
 )
 _STEP = re.compile(r"step (\d+)$")
@@ -25,7 +26,10 @@ _FIRST_PART = re.compile(r"first part: it comes to (.+?)\. (?:Then|What is left)
 
 @dataclass(frozen=True)
 class Instructions:
-    """What a worker is asked. `results` are others' outputs by step; `found` what a suggestion gives for part one."""
+    """What a worker is asked. `results` are others' outputs by step; `found` what a suggestion gives for part one.
+
+    `answers` are those that a judge is shown, by letter; `own` is what a worker is told of itself.
+    """
 
     request: str
     subtask: str | None = None
@@ -34,6 +38,8 @@ class Instructions:
     results: Mapping[int, str] = field(default_factory=dict)
     latest: str | None = None
     found: str | None = None
+    answers: Mapping[str, str] = field(default_factory=dict)
+    own: str | None = None
 
     @property
     def plain(self) -> bool:
@@ -49,14 +55,17 @@ def read(prompt: str) -> Instructions:
     under = {head[1]: prompt[head.end() : end].strip() for head, end in zip(heads, ends, strict=True)}
     told = under.get("Your role", "")
     suggestion = _FIRST_PART.search(under.get("Suggestion", ""))
+    answers = {name[-1]: text for name, text in under.items() if name.startswith("Answer ")}
     return Instructions(
         request=prompt[: heads[0].start()].strip(),
         subtask=under.get("Your subtask"),
-        role=_role(told),
+        role="judge" if answers else _role(told),
         scored="score" in told.casefold(),
         results={int(match[1]): text for name, text in under.items() if (match := _STEP.search(name))},
         latest=under.get("Latest answer"),
         found=suggestion[1].strip() if suggestion else None,
+        answers=answers,
+        own=under.get("What you are good at"),
     )
 
 

@@ -35,7 +35,7 @@ class TeamProgram:
     salt: str
 
     def role_reply(self, told: Instructions) -> str | None:
-        """The whole reply of a thinker or verifier; None for other parts."""
+        """The whole reply of a thinker, verifier or judge; None for other parts."""
         if told.role == "thinker":
             return f"Suggestion: {self._thought(told)}\nNext role: solver"
         if told.role == "verifier":
@@ -43,6 +43,8 @@ class TeamProgram:
             if told.scored:
                 return f"Score: {0.9 if holds else 0.2}. {'It holds.' if holds else 'My own work comes out otherwise.'}"
             return "ACCEPT. My own work comes out the same." if holds else "REVISE. My own work comes out otherwise."
+        if told.role == "judge":
+            return f"{self._best(told)}\nMy own work agrees with it best."
         return None
 
     def answer(self, told: Instructions) -> str | None:
@@ -58,7 +60,7 @@ class TeamProgram:
         whole = self._whole(subtask, None)
         if whole is not None:
             return whole
-        return self._part(about(subtask, answers[-1]) if answers else subtask)
+        return self.part(about(subtask, answers[-1]) if answers else subtask)
 
     def _whole(self, text: str, found: str | None) -> str | None:
         if (numbers := solve_checkable(text)) is not None:
@@ -71,11 +73,12 @@ class TeamProgram:
         answers: list[str] = []
         for number, part in enumerate(parts.parts):
             asked = about(part, answers[-1]) if parts.chained and answers else part
-            given = found if number == 0 and found else self._part(asked)
+            given = found if number == 0 and found else self.part(asked)
             answers.append(given if given is not None else answers[-1] if answers else "unknown")
         return answers[-1] if parts.chained else "; ".join(answers)
 
-    def _part(self, text: str) -> str | None:
+    def part(self, text: str) -> str | None:
+        """A part's answer by this worker; None where it knows no such question."""
         solved = solve(text)
         if solved is None:
             return None
@@ -89,7 +92,7 @@ class TeamProgram:
 
     def _thought(self, told: Instructions) -> str:
         parts = split(told.request)
-        first = self._part(parts.parts[0]) if parts.several else None
+        first = self.part(parts.parts[0]) if parts.several else None
         if first is None:
             return "Work it out step by step and check the outcome."
         rest = " ".join(parts.parts[1:])
@@ -97,14 +100,25 @@ class TeamProgram:
 
     def _judged(self, told: Instructions) -> bool:
         """Whether the latest answer holds, as this worker sees it: rightly or not."""
-        right, sureness = self._known(told.request)
-        if right is None or told.latest is None:
-            return told.latest is not None
-        given = answer_in(told.latest)
-        if solve_checkable(told.request) is not None:
+        return told.latest is not None and self.holds(told.request, told.latest)
+
+    def _best(self, told: Instructions) -> str:
+        """The letter of the first answer that holds, as this worker sees it; where none does, the first."""
+        letters = sorted(told.answers)
+        return next(
+            (at for at in letters if self.holds(told.request, told.answers[at])), letters[0] if letters else "A"
+        )
+
+    def holds(self, request: str, latest: str) -> bool:
+        """Whether a reply is right, as this worker sees it: rightly or not."""
+        right, sureness = self._known(request)
+        if right is None:
+            return True
+        given = answer_in(latest)
+        if solve_checkable(request) is not None:
             given = ", ".join(sorted(given.split(", "), key=lambda item: (len(item), item)))
         holds = given.casefold() == right.casefold()
-        return holds if self._draws(f"verify/{told.request}/{told.latest}").random() < sureness else not holds
+        return holds if self._draws(f"verify/{request}/{latest}").random() < sureness else not holds
 
     def _known(self, request: str) -> tuple[str | None, float]:
         """The right answer, and how surely this worker judges by it: better than it solves, as checking is."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal
 
-from pointsman.sandbox import instructions, prompts
+from pointsman.sandbox import instructions, prompts, tool_use
 from pointsman.sandbox.instructions import Instructions
 from pointsman.sandbox.mistakes import mistaken
 from pointsman.sandbox.roster import SandboxWorker, Style
@@ -57,9 +57,13 @@ class WorkerProgram:
         if messages[-1].get("role") != "tool" and (calls := calls_for(body, asked, f"{self.worker.name}/{salt}")):
             return Reply(None, "tool_calls", tuple(calls))
         team = TeamProgram(self.worker.name, self.seed, self.success, salt)
+        if asked_for := tool_use.calls(body, messages, told, team):
+            return Reply(None, "tool_calls", tuple(asked_for))
         text = team.role_reply(told)
         if text is None:
-            text = self._text(body, messages, told, self._rng(prompt, salt), team.answer(told))
+            found = tool_use.led(messages, told, team)
+            answer = team.answer(told) if found is None else found
+            text = self._text(body, messages, told, self._rng(prompt, salt), answer)
         return _shaped(text, prompts.stops_of(body), prompts.token_limit(body))
 
     def latency(self, prompt: str, salt: str) -> float:
