@@ -12,15 +12,14 @@ to a new segment; rows are known by their ids, so twice is once.
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import os
 import time
 from bisect import insort
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from pointsman.errors import StoreError
 from pointsman.ids import new_id
 from pointsman.journal.folder import new_folder, waiting_bytes
 from pointsman.journal.lines import OpenDecision, Payload, TableRow, encode_line
+from pointsman.journal.syncing import Sync, SyncThread, sync_all, sync_folder, write_all
 
 SEGMENT_BYTES = 64 * 1024 * 1024
 SEGMENT_SECONDS = 86_400.0  # a quiet process must not keep text beyond its retention
@@ -37,8 +37,6 @@ GROUP_SECONDS = 0.001
 """With more decisions open than `SIBLINGS`, a sync waits so long for others to join it (a commit delay)."""
 LAZY_SECONDS = 0.05
 """A line that nobody waits for is on disk after so long, or with the next line that somebody waits for."""
-
-Sync = Callable[[int], None]
 
 log = logging.getLogger("pointsman.journal")
 
@@ -67,7 +65,7 @@ class Journal:
         self._sync = sync
         self._clock = clock
         self._open: dict[str, OpenDecision] = {}
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="journal")
+        self._thread = SyncThread("journal")
         self._syncing = False
         self._timer: asyncio.TimerHandle | None = None  # of a sync that will start
         self._closed = False
@@ -83,7 +81,7 @@ class Journal:
         self._retired: list[int] = []  # full segments' descriptors, closed by the next sync
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder, self._lock = new_folder(root, new_id())
-        _sync_folder(root)
+        sync_folder(root)
         self._number = 0
         self._descriptor = -1
         self._size = 0
@@ -174,11 +172,11 @@ class Journal:
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
-        self._executor.shutdown(wait=True)
+        self._thread.close()
         error: Exception | None = None
         try:
             self._mend()
-            _sync_all(self._sync, self._take_retired(), self._descriptor, self.folder.path)
+            sync_all(self._sync, self._take_retired(), self._descriptor, self.folder.path)
         except (OSError, StoreError) as failure:
             error = failure
             self.lost += len(self._unsynced)
@@ -192,7 +190,7 @@ class Journal:
         if self._torn:
             self._next_segment()
         try:
-            _write_all(self._descriptor, line)
+            write_all(self._descriptor, line)
         except OSError as error:
             try:
                 os.ftruncate(self._descriptor, self._size)
@@ -224,21 +222,17 @@ class Journal:
             self._timer = None
         if self._syncing or self._closed:
             return
-        loop = asyncio.get_running_loop()
         self._syncing = True
         self._covered = self._appended
         folder = self.folder.path if self._named else None
         self._named = False
-        work = loop.run_in_executor(
-            self._executor, _sync_all, self._sync, self._take_retired(), self._descriptor, folder
-        )
-        work.add_done_callback(self._after_sync)
+        work = partial(sync_all, self._sync, self._take_retired(), self._descriptor, folder)
+        self._thread.submit(work, self._after_sync)
 
-    def _after_sync(self, work: asyncio.Future[None]) -> None:
+    def _after_sync(self, error: Exception | None) -> None:
         if self._closed:
             return  # `close` has synced since, and answered those who waited
         self._syncing = False
-        error = work.exception()
         if error is None:
             for _ in range(self._covered - self._synced):
                 self._unsynced.popleft()
@@ -286,7 +280,7 @@ class Journal:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             descriptor = os.open(hidden, flags, 0o600)
             try:
-                _write_all(descriptor, header)
+                write_all(descriptor, header)
                 hidden.rename(self.folder.segment(self._number))
             except OSError:
                 os.close(descriptor)
@@ -303,38 +297,3 @@ class Journal:
     def _take_retired(self) -> list[int]:
         retired, self._retired = self._retired, []
         return retired
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        written = os.write(descriptor, left)
-        if not written:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        left = left[written:]
-
-
-def _sync_all(sync: Sync, retired: list[int], descriptor: int, folder: Path | None) -> None:
-    """Everything of these on disk, or the first error; full segments are closed in any case."""
-    errors: list[OSError] = []
-    for old in retired:
-        try:
-            sync(old)
-        except OSError as error:
-            errors.append(error)
-        finally:
-            os.close(old)
-    if errors:
-        raise errors[0]
-    sync(descriptor)
-    if folder is not None:
-        _sync_folder(folder)
-
-
-def _sync_folder(path: Path) -> None:
-    """Makes new files' names durable."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
