@@ -2,9 +2,9 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check
-# chromium: the browser tests. The others: code verifiers and the jobs' brokers.
-PACKAGES := bubblewrap chromium redis-server rabbitmq-server
-PROGRAMS := bwrap chromium redis-server rabbitmq-server
+# chromium: the browser tests. The others: code verifiers, the jobs' brokers, the deployment's proxy and its check.
+PACKAGES := bubblewrap chromium redis-server rabbitmq-server nginx-light curl
+PROGRAMS := bwrap chromium redis-server rabbitmq-server nginx curl
 TORCH := torch==2.13.0
 
 .DEFAULT_GOAL := help

@@ -21,6 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # run as a script, this folder is first and the root may be absent
 
+from benchmarks.jobwork import scenarios as jobwork
 from benchmarks.stress import (
     burst,
     faults,
@@ -39,11 +40,14 @@ SCENARIOS: dict[int, tuple[str, Callable[[Size], dict[str, Any]]]] = {
     1: ("steady load", steady.run),
     2: ("burst and back-pressure", burst.run),
     3: ("kill -9 of the gateway", kills.run),
+    4: ("kill -9 of workers, brokers, Postgres under jobs", jobwork.killed),
     5: ("Postgres away", outage.run),
     6: ("Postgres slow and failing", slow_database.run),
+    7: ("the broker away, then empty", jobwork.broker_away),
     8: ("workers with faults", faults.run),
     9: ("slow clients", slow_clients.run),
     10: ("clients that leave", leaving.run),
+    11: ("a queue of 50,000 jobs", jobwork.long_queue),
     13: ("nasty inputs", nasty.run),
     14: ("graceful stop and rolling restart", rolling.run),
 }

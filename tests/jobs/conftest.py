@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 import time
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, delete
 
+from benchmarks.jobwork import machine
 from pointsman.config import Settings
 from pointsman.identity import DEFAULT_PROJECT_ID
 from pointsman.jobs.attempt import attempt
@@ -114,14 +114,8 @@ def run_here(place: Workplace, engine: Engine) -> Callable[[str], str | None]:
 
 @pytest.fixture(scope="session")
 def working() -> Any:
-    """The module tests/support/worker_process.py: real workers in homes of their own."""
-    file = Path(__file__).parent.parent / "support" / "worker_process.py"
-    spec = importlib.util.spec_from_file_location("pointsman_tests_worker_process", file)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    """Real workers in homes of their own."""
+    return machine
 
 
 @pytest.fixture(scope="module")

@@ -259,3 +259,9 @@ def test_the_retention_job_does_all_of_it(jobs: Jobs, run_here: RunHere, place: 
     result: dict[str, Any] = jobs.get(job.id).result or {}
     assert (result["days"], result["answers"], result["files"]) == (30, 1, 0)
     assert jobs.get(job.id).stages_done == ["log", "jobs", "files"]
+
+
+def test_retention_may_reach_back_before_there_were_ids(jobs: Jobs, run_here: RunHere) -> None:
+    job = jobs.start("retention", {"days": 36_500}, project_id="0" * 8 + "-0000-7000-8000-" + "0" * 12, asked_by=None)
+    assert run_here(job.id) == "done"
+    assert (jobs.get(job.id).result or {})["partitions"] == []

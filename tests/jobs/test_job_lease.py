@@ -130,6 +130,30 @@ def test_three_crashes_make_a_job_dead_with_the_reason(start: Start, jobs: Jobs,
     assert row.ended_at is not None and claim(engine, job.id, "w") is None
 
 
+@pytest.mark.parametrize(("small", "most"), [(True, 3), (False, 10)])
+def test_a_worker_may_fall_silent_more_often_under_a_job_that_has_its_own_process(
+    start: Start, jobs: Jobs, engine: Engine, small: bool, most: int
+) -> None:
+    job = start(small=small)
+    states = []
+    for _ in range(most):
+        assert claim(engine, job.id, "w") is not None
+        states += [one.state for one in expire_leases(engine, later())]
+    assert states == ["queued"] * (most - 1) + ["dead"]
+    assert jobs.get(job.id).reason == f"crashed {most} times, the last time: its worker fell silent"
+
+
+def test_its_own_crash_ends_a_job_whose_worker_fell_silent_before(start: Start, jobs: Jobs, engine: Engine) -> None:
+    job = start()
+    for _ in range(4):
+        assert claim(engine, job.id, "w") is not None
+        expire_leases(engine, later())
+    held = claim(engine, job.id, "w")
+    assert held is not None and held.crashes == 4
+    assert crashed(engine, held, "its process was ended by SIGABRT") == "dead"
+    assert jobs.get(job.id).reason == "crashed 5 times, the last time: its process was ended by SIGABRT"
+
+
 def test_crashes_count_in_a_row_only(place: Workplace, start: Start, jobs: Jobs, engine: Engine) -> None:
     """A long job outlives any number of restarts of its machine, as long as it gets on between them."""
     job = start()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from pointsman.commands.output import cell, notes, out, say, table, usd, visible
@@ -20,8 +21,13 @@ PRIVATE = ("checkpoint", "effects", "fence", "dedupe_key")
 
 def as_json(job: JobView, artifacts: Sequence[Artifact] | None = None) -> dict[str, Any]:
     """All that is there for others to read."""
-    shown = {name: value for name, value in asdict(job).items() if name not in PRIVATE}
+    shown = {name: _exact(value) for name, value in asdict(job).items() if name not in PRIVATE}
     return shown if artifacts is None else shown | {"artifacts": [asdict(one) for one in artifacts]}
+
+
+def _exact(value: Any) -> Any:
+    """An amount without the zeros and exponents that its column has: `0`, not `0E-10`."""
+    return format(value.normalize(), "f") if isinstance(value, Decimal) else value
 
 
 def headline(job: JobView) -> str:

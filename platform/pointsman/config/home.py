@@ -16,6 +16,8 @@ from pathlib import Path
 from pointsman.errors import ConfigError
 
 DEFAULT_PORT = 8790
+EXAMPLE = "change-this-example"
+"""The value of every secret in `.env.example`. Whoever starts with it has published the password."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Settings:
     ) -> Settings:
         """Settings from `environment`; `config` (a flag of the command line) wins over the variable."""
         env = dict(os.environ if environment is None else environment)
+        _refuse_examples(env)
         here = cwd or Path.cwd()
         home = Path(env.get("POINTSMAN_HOME") or here / ".pointsman").expanduser().absolute()
         text = env.get("POINTSMAN_PORT") or str(DEFAULT_PORT)
@@ -61,6 +64,15 @@ def settle_litellm() -> None:
     """To be called before LiteLLM's SDK is imported: it then fetches no price map and reads no `.env` file."""
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "true"
     os.environ["LITELLM_MODE"] = "PRODUCTION"
+
+
+def _refuse_examples(env: Mapping[str, str]) -> None:
+    """ConfigError naming each variable that was left as the example has it, alone or within an address."""
+    left = sorted(name for name, value in env.items() if EXAMPLE in value)
+    if left:
+        raise ConfigError(
+            [f"${name} has the value of .env.example, which everybody knows: choose one of your own" for name in left]
+        )
 
 
 def _config_file(flag: Path | None, env: Mapping[str, str], here: Path, home: Path) -> Path:

@@ -21,7 +21,11 @@ from pointsman.tables import JobRow
 from pointsman.words import JobState
 
 CRASHES = 3
-"""After so many in a row, with nothing kept in between, a job is dead."""
+"""After so many in a row, with nothing kept in between, a job whose own process crashed is dead."""
+LOSSES = 10
+"""So many it takes where its worker fell silent: a job in a process of its own seldom takes the worker with it, but
+when machines come and go every few seconds, three in a row before the first checkpoint are nobody's fault."""
+SILENT = "its worker fell silent"
 AFTER_START = timedelta(seconds=5)
 """The time after Postgres's start during which no lease is taken as expired: workers are only just back."""
 
@@ -89,8 +93,9 @@ def crashed(engine: Engine, held: Claim, reason: str) -> JobState | None:
 def expire_leases(
     engine: Engine, now: datetime | None = None, *, only: Collection[str] | None = None, limit: int = 1_000
 ) -> list[Expired]:
-    """Takes their jobs from workers that fell silent: queued again with one crash more, dead after three.
+    """Takes their jobs from workers that fell silent: queued again with one crash more.
 
+    Dead after three such crashes are small jobs, which run in the worker itself; after ten the others.
     Jobs that were to be cancelled are. `now` is for tests; without it Postgres's clock counts.
     """
     moment: Any = func.clock_timestamp() if now is None else literal(now)
@@ -103,7 +108,7 @@ def expire_leases(
         silent = silent.where(_jobs.c.id.in_(only))
     locked = silent.order_by(_jobs.c.id).limit(limit).with_for_update(skip_locked=True, key_share=True)
     # A common table expression is run once; a plain subquery may be run again for each row.
-    back = update(_jobs).where(_jobs.c.id == locked.cte("silent").c.id).values(_back(1, "its worker fell silent"))
+    back = update(_jobs).where(_jobs.c.id == locked.cte("silent").c.id).values(_back(1, SILENT, limit=_SILENT_LIMIT))
     with engine.begin() as connection:
         rows = connection.execute(back.returning(_jobs.c.id, _jobs.c.state)).all()
         for row in rows:
@@ -145,16 +150,18 @@ def _ended(state: Any, reason: Any, result: Any) -> dict[str, Any]:
     }
 
 
-def _back(crashes: int, reason: str) -> dict[str, Any]:
-    """The values of a row whose attempt ended without an end of the job."""
+_SILENT_LIMIT = case((_jobs.c.small, CRASHES), else_=LOSSES)
+
+
+def _back(crashes: int, reason: str, limit: Any = CRASHES) -> dict[str, Any]:
+    """The values of a row whose attempt ended without an end of the job; `limit` crashes in a row make it dead."""
     total = _jobs.c.crashes + crashes
     to_cancel = _jobs.c.state == "cancelling"
-    too_often = and_(literal(crashes > 0), total >= CRASHES)
+    too_often = and_(literal(crashes > 0), total >= limit)
+    said = func.concat("crashed ", total, f" times, the last time: {reason}")
     return {
         "state": case((to_cancel, "cancelled"), (too_often, "dead"), else_="queued"),
-        "reason": case(
-            (to_cancel, "cancelled"), (too_often, f"crashed {CRASHES} times, the last time: {reason}"), else_=reason
-        ),
+        "reason": case((to_cancel, "cancelled"), (too_often, said), else_=reason),
         "crashes": total,
         "lease_owner": None,
         "lease_until": None,

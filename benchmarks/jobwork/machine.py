@@ -1,4 +1,4 @@
-"""A real `pointsman worker` with a home of its own, and what a test needs to see of its processes and to hurt them."""
+"""A real `pointsman worker` with a home of its own, and what is needed to see its processes and to hurt them."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def until(condition: Callable[[], Any], seconds: float = PATIENCE, what: str = "
 class Home:
     """A data folder with a configuration, and the workers that are started in it."""
 
-    def __init__(self, database: str, jobs: str = "") -> None:
+    def __init__(self, database: str, jobs: str = "", *, config: str = CONFIG) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="pm-jobs-"))
         self.path.chmod(0o755)
         self.file = self.path / "pointsman.toml"
-        self.file.write_text(CONFIG.format(database=database, jobs=jobs))
+        self.file.write_text(config.format(database=database, jobs=jobs))
         self.environment = {
             **os.environ,
             "POINTSMAN_HOME": str(self.path),
