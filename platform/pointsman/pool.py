@@ -74,13 +74,12 @@ class Worker:
 
     @cached_property
     def endpoint_hash(self) -> str:
-        """Of provider model, addresses and parameters: a change starts a new arm."""
+        """Of provider model, addresses and parameters: a change starts a new arm, another name does not."""
         return content_hash(self.endpoint_content)
 
     @cached_property
     def endpoint_content(self) -> dict[str, object]:
         return {
-            "worker": self.name,
             "model": self.model,
             "base_urls": sorted(endpoint.base_url for endpoint in self.endpoints),
             "context_window": self.context_window,

@@ -75,7 +75,7 @@ async def test_a_repeat_is_a_request_of_its_own(here, upstream):
 async def test_a_run_that_is_broken_off_goes_on_where_it_stopped(here, upstream, watching):
     with pytest.raises(InterruptedError):
         await here.run(
-            probe, tasks(12), name="broken", watch=watching(limit=4), terms=Terms(concurrency=1, per_minute=600)
+            probe, tasks(12), name="broken", watch=watching(limit=4), terms=Terms(concurrency=1, per_minute=120)
         )
     run = here.sql("SELECT * FROM audit_run")[0]
     assert (run.state, run.reason) == ("stopped", "InterruptedError")
@@ -124,6 +124,23 @@ async def test_a_changed_endpoint_is_another_arm(here, upstream):
     with here.engine.connect() as connection:
         matrix = full_information(connection, here.project)
     assert matrix.names == ("alpha", "alpha") and matrix.scores.shape == (1, 2, 1)
+
+
+async def test_another_name_is_the_same_arm(here, upstream):
+    await here.run(probe, tasks(1), name="names", workers=["alpha"])
+    called = [w.model_copy(update={"name": "renamed"}) if w.name == "alpha" else w for w in here.config.workers]
+    config = here.config.model_copy(update={"workers": called})
+    asked = await here.run(probe, tasks(1), name="names", workers=["renamed"], config=config)
+    assert (asked.known, asked.answered) == (1, 0) and len(upstream.calls) == 1
+
+
+async def test_one_model_under_two_names_is_asked_under_each(here, upstream):
+    alpha = next(w for w in here.config.workers if w.name == "alpha")
+    config = here.config.model_copy(
+        update={"workers": [*here.config.workers, alpha.model_copy(update={"name": "alias"})]}
+    )
+    asked = await here.run(probe, tasks(2), name="aliases", workers=["alpha", "alias"], config=config)
+    assert (asked.cells, asked.answered, here.count("outcome")) == (4, 4, 4)
 
 
 async def test_the_budget_is_not_overrun(here, upstream):

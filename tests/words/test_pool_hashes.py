@@ -13,7 +13,7 @@ from pointsman.upstream.usage import Usage
 
 BASE = """
 [[workers]]
-name = "small"
+name = "{name}"
 description = "{card}"
 model = "{model}"
 base_url = "http://127.0.0.1:1/v1"
@@ -21,7 +21,7 @@ api_key_env = "{key}"
 price = {{ input = {price}, output = 2, cached_input = 0.25 }}
 tags = ["{tag}"]
 """
-DEFAULTS = {"card": "Good at sums.", "model": "m-1", "key": "A_KEY", "price": "1", "tag": "eu"}
+DEFAULTS = {"name": "small", "card": "Good at sums.", "model": "m-1", "key": "A_KEY", "price": "1", "tag": "eu"}
 
 
 def worker(**changes: str) -> Worker:
@@ -42,6 +42,10 @@ def test_a_change_moves_its_own_hash_only(change: dict[str, str], moved: set[str
     before, after = worker(), worker(**change)
     names = ("endpoint_hash", "card_hash", "price_hash")
     assert {name for name in names if getattr(before, name) != getattr(after, name)} == moved
+
+
+def test_another_name_is_the_same_endpoint() -> None:
+    assert worker(name="renamed").endpoint_hash == worker().endpoint_hash
 
 
 def test_the_pools_hash_names_all_versions_and_its_cards_hash_the_cards() -> None:

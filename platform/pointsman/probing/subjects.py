@@ -64,8 +64,10 @@ class Cell:
     @property
     def id(self) -> str:
         """That of the call that brought the answer, and of its outcome."""
-        subject = self.subject
-        parts = (subject.project_id, subject.key, "call", self.worker.endpoint_hash, str(self.repeat))
+        subject, mine = self.subject, self.worker.endpoint_hash
+        parts = [subject.project_id, subject.key, "call", mine, str(self.repeat)]
+        if sum(worker.endpoint_hash == mine for worker in subject.workers) > 1:
+            parts.append(self.worker.name)  # one model under several names: each is asked
         return _made(subject.moment, *parts)
 
 
