@@ -56,3 +56,13 @@ def overview_app():
 def decisions_app():
     script = "from dashboard.views import decisions\ndecisions.page()\n"
     return AppTest.from_string(script, default_timeout=20)
+
+
+@pytest.fixture
+def page_of():
+    """One page by itself, by the name of its module."""
+
+    def made(view: str) -> AppTest:
+        return AppTest.from_string(f"from dashboard.views import {view}\n{view}.page()\n", default_timeout=20)
+
+    return made

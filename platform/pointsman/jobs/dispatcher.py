@@ -36,6 +36,7 @@ from pointsman.jobs.store import CHANNEL
 from pointsman.logs import configure_logging
 from pointsman.processes import when_parent_ends
 from pointsman.promotion.pulse import Pulse
+from pointsman.rollups.job import RollupPulse
 
 GATHER_SECONDS = 0.02  # what is announced together is looked at together
 AWAY_SECONDS = 1.0
@@ -61,6 +62,7 @@ class Dispatcher:
         self._stop = threading.Event()
         self._trouble: str | None = None
         self._gates = Pulse(engine)
+        self._rollups = RollupPulse(engine)
 
     def stop(self, signum: int = 0, frame: FrameType | None = None) -> None:
         self._stop.set()
@@ -84,6 +86,7 @@ class Dispatcher:
         now = datetime.now(UTC)
         run_due(self._engine, self._schedules, now)
         self._gates.beat(now)
+        self._rollups.beat(now)
         done = reconcile(self._engine, self._wire)
         if done.expired:
             log.warning("%d jobs were taken from workers that fell silent", done.expired)

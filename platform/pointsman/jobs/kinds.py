@@ -139,6 +139,11 @@ class Drift:
 
 
 @dataclass(frozen=True)
+class Rollup:
+    """Sums the log by the hour for the dashboard's overview."""
+
+
+@dataclass(frozen=True)
 class CanaryDay:
     """Asks every worker a fixed set of tasks and compares the scores with those of its first day."""
 
@@ -181,6 +186,10 @@ def _gates_estimate(params: Gates, facts: Facts) -> Estimate:
 
 def _drift_estimate(params: Drift, facts: Facts) -> Estimate:
     return Estimate(None, Decimal(0), "no calls are made; the time depends on what is new in the log")
+
+
+def _rollup_estimate(params: Rollup, facts: Facts) -> Estimate:
+    return Estimate(None, Decimal(0), "no calls are made; about 0.05 s for each hour that is new")
 
 
 def _canary_estimate(params: CanaryDay, facts: Facts) -> Estimate:
@@ -250,6 +259,14 @@ KINDS: Mapping[str, JobKind] = {
             ("pool", "rewards", "mix", "alarms"),
             "look whether workers or requests have changed; to be scheduled hourly",
             _drift_estimate,
+        ),
+        JobKind(
+            "rollup",
+            Rollup,
+            "default",
+            ("hours",),
+            "sum the log by the hour for the dashboard; started by itself while there is traffic",
+            _rollup_estimate,
         ),
         JobKind(
             "canary",

@@ -14,8 +14,11 @@ from decimal import Decimal
 
 from sqlalchemy import Connection, Engine, FromClause, Interval, cast, distinct, func, select
 
+from pointsman.ids import time_of
 from pointsman.queries.judgements import by_metric, correct_by_worker, total
 from pointsman.queries.proportion import Proportion
+from pointsman.queries.rolled import BIN_ORIGIN, Range, exact_costs, range_of, rolled_overview
+from pointsman.queries.scope import DECISION
 from pointsman.queries.summaries import Overview, Point, Totals, WorkerLine
 from pointsman.queries.traffic import (
     answered_well,
@@ -25,8 +28,7 @@ from pointsman.queries.traffic import (
     traffic_rows,
     unknown_cost,
 )
-
-BIN_ORIGIN = datetime(2000, 1, 3, tzinfo=UTC)  # a Monday, so that weekly buckets start on Mondays
+from pointsman.rollups.fill import read_mark
 
 
 def overview(
@@ -36,9 +38,14 @@ def overview(
     until: datetime | None,
     bucket: timedelta,
 ) -> Overview:
-    """Everything the overview page shows, read in one snapshot so that its numbers agree."""
+    """Everything the overview page shows, read in one snapshot so that its numbers agree.
+
+    Where hourly sums cover most of the range they are read in place of the log (`rolled`).
+    """
     traffic = traffic_rows(project, since, until)
     with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection, connection.begin():
+        if (found := _summed(connection, project, since, until)) is not None:
+            return rolled_overview(connection, found, since, until, bucket)
         metrics = by_metric(connection, traffic)
         judged = correct_by_worker(connection, traffic)
         return Overview(
@@ -51,7 +58,21 @@ def overview(
             outcomes=counts(connection, traffic, traffic.c.status),
             router_kinds=counts(connection, traffic, traffic.c.router_kind),
             feedback=metrics,
+            costs=exact_costs(connection, project, since, until, datetime.now(UTC)),
         )
+
+
+def _summed(
+    connection: Connection, project: str | None, since: datetime | None, until: datetime | None
+) -> Range | None:
+    """The part of the range that hourly sums cover; None where the log is to be read alone."""
+    mark = read_mark(connection)
+    first = connection.scalar(
+        select(DECISION.c.id).where(DECISION.c.origin == "traffic").order_by(DECISION.c.id).limit(1)
+    )
+    if mark is None or first is None:
+        return None
+    return range_of(project, since, until, time_of(str(first)), mark.until)
 
 
 def _totals(connection: Connection, traffic: FromClause, judged: Mapping[str, Proportion]) -> Totals:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, FromClause, Table, exists, false, select, true
 
-from pointsman.ids import lowest_id
+from pointsman.ids import is_uuid, lowest_id
 from pointsman.tables import METADATA
 
 DECISION: Table = METADATA.tables["decision"]
@@ -19,6 +19,7 @@ CALL: Table = METADATA.tables["call"]
 OUTCOME: Table = METADATA.tables["outcome"]
 FEEDBACK: Table = METADATA.tables["feedback"]
 
+NIL = UUID(int=0)
 REQUEST_LEAD = timedelta(days=1)
 """A decision is made within this time of its request: lets a range over decisions prune requests too."""
 
@@ -31,6 +32,11 @@ def of_project(table: FromClause, project: str | None) -> ColumnElement[bool]:
         return table.c.project_id == UUID(project)
     except ValueError:
         return false()
+
+
+def bound(project: str | None) -> str | None:
+    """The project as a parameter of fixed SQL: an id that is no UUID becomes one that no project has."""
+    return project if project is None or is_uuid(project) else str(NIL)
 
 
 def in_time(column: ColumnElement[UUID], since: datetime | None, until: datetime | None) -> ColumnElement[bool]:

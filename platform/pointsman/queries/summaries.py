@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from pointsman.queries.proportion import Proportion
+from pointsman.queries.savings import CostHour
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,8 @@ class MetricLine:
 
 @dataclass(frozen=True)
 class Overview:
+    """`costs` are what savings are computed from. `rolled_until`: up to then hourly sums were read, not the log."""
+
     since: datetime | None
     until: datetime | None
     bucket: timedelta
@@ -85,3 +88,5 @@ class Overview:
     outcomes: Mapping[str, int]
     router_kinds: Mapping[str, int]
     feedback: tuple[MetricLine, ...]
+    costs: tuple[CostHour, ...] = ()
+    rolled_until: datetime | None = None

@@ -1,6 +1,7 @@
 """The rows, one module per subject: who (`identity`), what they may spend (`budget`), the pool (`pool`),
 routers (`router`), the log (`log`), background work (`jobs`), memory of teams (`teams`),
-rewards and audits (`search`), gates and certificates (`claims`), what serves (`promotion`), who did what (`actors`).
+rewards and audits (`search`), gates and certificates (`claims`), what serves (`promotion`), who did what (`actors`),
+people's reviews (`review`), hourly sums (`rollup`).
 
 SQLModel is for schema, migrations and reads. The log is written by the shipper's COPY alone. Log
 tables carry no foreign keys: rows arrive in batches and in any order, and idempotently by id.
@@ -22,6 +23,8 @@ from pointsman.tables.jobs import (
 from pointsman.tables.log import Call, Decision, Episode, Feedback, Outcome, Request
 from pointsman.tables.pool import Card, PoolSnapshot, PriceRow, WorkerEndpoint, WorkerRow
 from pointsman.tables.promotion import DetectorRow, DialRow, PromotionRow
+from pointsman.tables.review import ReviewItem, SavedSet, Verdict
+from pointsman.tables.rollup import RollupHour, RollupMark, RollupSpread, RollupWord
 from pointsman.tables.router import RouterVersionRow
 from pointsman.tables.search import AuditRunRow, JudgeScoreRow, RewardRow, RewardSpecRow
 from pointsman.tables.teams import MemoryItem
@@ -60,10 +63,17 @@ __all__ = [
     "PromotionRow",
     "RateBucketRow",
     "Request",
+    "ReviewItem",
     "RewardRow",
     "RewardSpecRow",
+    "RollupHour",
+    "RollupMark",
+    "RollupSpread",
+    "RollupWord",
     "RouterVersionRow",
+    "SavedSet",
     "ScheduleRow",
+    "Verdict",
     "WorkerEndpoint",
     "WorkerRow",
 ]
