@@ -6,7 +6,7 @@ import streamlit as st
 
 from dashboard import access, data
 from dashboard.parts.notices import sandbox_banner
-from dashboard.views import decisions, overview
+from dashboard.views import decisions, jobs, overview, workers
 
 
 def main() -> None:
@@ -17,6 +17,8 @@ def main() -> None:
         [
             st.Page(overview.page, title="Overview", icon=":material/monitoring:", url_path="overview", default=True),
             st.Page(decisions.page, title="Decisions", icon=":material/alt_route:", url_path="decisions"),
+            st.Page(workers.page, title="Workers", icon=":material/smart_toy:", url_path="workers"),
+            st.Page(jobs.page, title="Jobs", icon=":material/work_history:", url_path="jobs"),
         ],
         position="top",
     )

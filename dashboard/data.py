@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
 from sqlalchemy import Engine
 
+from dashboard.people import visitor
+from pointsman.actions.actor import Actor
 from pointsman.commands.client import gateway_address
 from pointsman.config import Config, Settings, load_config
 from pointsman.database.embedded import EmbeddedPostgres
@@ -21,13 +24,23 @@ ALL_PROJECTS = "All projects"
 
 @dataclass(frozen=True)
 class Source:
-    """What pages read from. `project` is None where all projects are shown."""
+    """What pages read from, and who reads. `project` is None where all projects are shown."""
 
     settings: Settings
     config: Config
     engine: Engine
     project: str | None
     state: DatabaseState
+    actor: Actor
+    names: Mapping[str, str]
+
+    @property
+    def one(self) -> str:
+        """The one project that something can be done in; ends the script where one must be chosen first."""
+        if self.project is None and len(self.names) != 1:
+            st.info("Choose a project in the sidebar: what this page does belongs to one.")
+            st.stop()
+        return self.project or next(iter(self.names))
 
     @property
     def gateway(self) -> str:
@@ -53,8 +66,11 @@ def configured() -> tuple[Settings, Config]:
         st.stop()
 
 
-def source() -> Source:
-    """The source of this page; ends the script with an explanation where there is nothing to read."""
+def source(*, empty: bool = False) -> Source:
+    """The source of this page; ends the script with an explanation where there is nothing to read.
+
+    `empty`: the page makes sense before the first decision.
+    """
     settings, config = configured()
     try:
         engine = _engine(config.database.url or embedded_url(settings.home))
@@ -64,8 +80,9 @@ def source() -> Source:
         st.stop()
     state = database_state(engine)
     _require_database(state, embedded=config.database.url is None)
-    made = Source(settings, config, engine, _project(engine), state)
-    if state.newest_decision is None:
+    names = {project.id: project.name for project in projects(engine)}
+    made = Source(settings, config, engine, _project(names), state, visitor(config), names)
+    if state.newest_decision is None and not empty:
         _explain_empty(made)
         st.stop()
     return made
@@ -107,13 +124,12 @@ def _require_database(state: DatabaseState, *, embedded: bool) -> None:
         )
 
 
-def _project(engine: Engine) -> str | None:
+def _project(names: Mapping[str, str]) -> str | None:
     """The project that the sidebar chooses; no choice is offered where there is only one."""
-    names = {project.id: project.name for project in projects(engine)}
     if len(names) < 2:
         return None
     chosen = st.sidebar.selectbox(
-        "Project", [ALL_PROJECTS, *names], format_func=lambda key: names.get(key, key), key=PROJECT
+        "Project", [ALL_PROJECTS, *names], format_func=lambda key: names.get(str(key), str(key)), key=PROJECT
     )
     return None if chosen == ALL_PROJECTS else chosen
 

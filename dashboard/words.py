@@ -83,3 +83,15 @@ def said(value: Any) -> str:
 
 def summary(words: tuple[Word, ...]) -> str:
     return ", ".join(f"{word.metric}: {said(word.value)}" for word in words)
+
+
+def duration(seconds: float | None) -> str:
+    """`4.2 s`, `3 min 20 s`, `5 h 12 min`."""
+    if seconds is None:
+        return NOTHING
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60:,} h {minutes % 60} min"
