@@ -19,6 +19,7 @@ from pointsman.queries import Overview
 
 Chart = alt.Chart | alt.LayerChart | alt.FacetChart
 Rows = list[dict[str, Any]]
+MOST_VERSIONS = 12
 LABEL_LIMIT = 160  # pixels of a worker's name on an axis
 
 
@@ -129,6 +130,17 @@ def deciders(shown: Overview) -> Chart:
         for reason, count in shown.totals.forced.items()
     ]
     return _counts(rows)
+
+
+def patterns(shown: Overview) -> Chart:
+    rows: Rows = [{"what": name, "decisions": n, "colour": OKABE_ITO[0]} for name, n in shown.patterns.items()]
+    return _counts(rows)
+
+
+def versions(shown: Overview) -> Chart:
+    """By the beginning of each router version's id."""
+    rows: Rows = [{"what": name[:8], "decisions": n, "colour": OKABE_ITO[2]} for name, n in shown.versions.items()]
+    return _counts(rows[:MOST_VERSIONS])
 
 
 def _over_time(shown: Overview, workers: Sequence[str], field: str, title: str, form: str) -> Chart:

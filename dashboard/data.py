@@ -43,6 +43,11 @@ class Source:
         return self.project or next(iter(self.names))
 
     @property
+    def database(self) -> str:
+        """Which database it is, without its password: part of what shared values are kept by."""
+        return self.engine.url.render_as_string(hide_password=True)
+
+    @property
     def gateway(self) -> str:
         """The gateway's address as this machine reaches it."""
         return f"{gateway_address(self.settings, self.config)}/v1"

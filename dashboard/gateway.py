@@ -52,5 +52,26 @@ def send_feedback(gateway: str, body: Mapping[str, Any], key: str | None, *, tim
         return Reply(None, str(error))
 
 
+def readiness(gateway: str, *, timeout: float = 1.0) -> dict[str, Any] | None:
+    """What `/readyz` says, ready or not; None where nothing that is JSON comes back in time."""
+    request = Request(f"{gateway.removesuffix('/v1')}/readyz")
+    try:
+        with build_opener(ProxyHandler({})).open(request, timeout=timeout) as response:
+            return _object(response.read())
+    except HTTPError as error:
+        with error:
+            return _object(error.read())
+    except (OSError, HTTPException):
+        return None
+
+
+def _object(raw: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(raw)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
 def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")[:MAX_REPLY].strip()

@@ -5,26 +5,39 @@ from __future__ import annotations
 import streamlit as st
 
 from dashboard.words import dollars, milliseconds, percent
-from pointsman.queries import Percentiles, Proportion, Totals
+from pointsman.queries import Proportion, Totals
 
 CARD_WIDTH = 170  # two beside each other on a telephone
 COST = "Workers' calls; routing is apart. Decisions whose cost is not known are left out."
 OVERHEAD = "From the request's arrival to its decision, the router's time included."
 
 
-def row(totals: Totals) -> None:
+def row(totals: Totals, before: Totals | None = None) -> None:
+    """`before`: the same figures of the time before, told below each."""
+    then = figures(before) if before is not None else {}
     with st.container(horizontal=True, gap="small", key="kpis"):
-        _card("Decisions", f"{totals.decisions:,}", f"{totals.episodes:,} episodes")
-        _card("Success", percent(totals.success), _n(totals.success.n), "Outcome ok, of decisions that ended.")
-        _card("Judged correct", percent(totals.correct), _judged(totals.correct), "Feedback `correct`: yes.")
-        _card("Cost, USD", dollars(totals.cost), _costed(totals), COST)
-        _latency(totals.latency)
-        for name, value in (("p50", totals.overhead.p50), ("p95", totals.overhead.p95)):
-            _card(f"Overhead, {name}", milliseconds(value), _n(totals.overhead.n), OVERHEAD)
-        explored = Proportion(totals.explored, totals.decisions)
-        _card("Explored", percent(explored), f"{explored.count:,} of {explored.n:,}")
-        forced = Proportion(sum(totals.forced.values()), totals.decisions)
-        _card("Forced", percent(forced), f"{forced.count:,} of {forced.n:,}", "Chosen without a draw.")
+        for label, (value, below, explanation) in figures(totals).items():
+            _card(label, value, f"before: {then[label][0]} ({then[label][1]})" if then else below, explanation)
+
+
+def figures(totals: Totals) -> dict[str, tuple[str, str, str | None]]:
+    """By label: the figure, what it rests on, and what it means."""
+    explored = Proportion(totals.explored, totals.decisions)
+    forced = Proportion(sum(totals.forced.values()), totals.decisions)
+    latency, overhead = totals.latency, totals.overhead
+    return {
+        "Decisions": (f"{totals.decisions:,}", f"{totals.episodes:,} episodes", None),
+        "Success": (percent(totals.success), _n(totals.success.n), "Outcome ok, of decisions that ended."),
+        "Judged correct": (percent(totals.correct), _judged(totals.correct), "Feedback `correct`: yes."),
+        "Cost, USD": (dollars(totals.cost), _costed(totals), COST),
+        "Latency, p50": (milliseconds(latency.p50), _n(latency.n), None),
+        "Latency, p95": (milliseconds(latency.p95), _n(latency.n), None),
+        "Latency, p99": (milliseconds(latency.p99), _n(latency.n), None),
+        "Overhead, p50": (milliseconds(overhead.p50), _n(overhead.n), OVERHEAD),
+        "Overhead, p95": (milliseconds(overhead.p95), _n(overhead.n), OVERHEAD),
+        "Explored": (percent(explored), f"{explored.count:,} of {explored.n:,}", None),
+        "Forced": (percent(forced), f"{forced.count:,} of {forced.n:,}", "Chosen without a draw."),
+    }
 
 
 def cost_note(totals: Totals) -> None:
@@ -33,11 +46,6 @@ def cost_note(totals: Totals) -> None:
     if totals.unknown_cost:
         parts.append(f"{totals.unknown_cost:,} decisions have an unknown cost and are not in the sum.")
     st.caption(" ".join(parts))
-
-
-def _latency(latency: Percentiles) -> None:
-    for name, value in (("p50", latency.p50), ("p95", latency.p95), ("p99", latency.p99)):
-        _card(f"Latency, {name}", milliseconds(value), _n(latency.n))
 
 
 def _card(label: str, value: str, below: str, explanation: str | None = None) -> None:

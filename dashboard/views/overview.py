@@ -1,36 +1,66 @@
-"""The overview: how much traffic, who answered it, how well, how dear and how fast."""
+"""The overview: how much traffic, who answered it, how well, how dear and how fast, and what is wrong now."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Hashable
+from datetime import UTC, datetime, timedelta
 
 import streamlit as st
 
-from dashboard import charts, data
-from dashboard.parts import kpis, workers
+from dashboard import acting, charts, data
+from dashboard.parts import kpis, now, saved, workers
 from dashboard.ranges import DEFAULT, RANGES, bucket_for
+from dashboard.shared import shared
+from dashboard.words import moment
 from pointsman.queries import Overview, overview, traffic_span
 
 
 def page() -> None:
     st.title("Overview")
     source = data.source()
-    name = st.segmented_control("Time range", list(RANGES), default=DEFAULT, key="range") or DEFAULT
-    now = datetime.now(UTC)
+    acting.said()
+    ranges, compare = st.columns([3, 1], vertical_alignment="bottom")
+    name = ranges.segmented_control("Time range", list(RANGES), default=DEFAULT, key="range") or DEFAULT
     length = RANGES[name]
-    since = now - length if length else None
-    span = traffic_span(source.engine, source.project)
-    first = max(span[0], since) if span and since else span[0] if span else now
-    shown = overview(source.engine, source.project, since, None, bucket_for(now - first))
+    wanted = compare.toggle("Compare with the time before", key="compare", disabled=length is None)
+    shown = read(source, name)
     if not shown.totals.decisions:
-        _explain_quiet(span[1] if span else None)
+        now.section(source)
+        _explain_quiet(source)
         return
-    draw(shown, source.workers)
+    before = read(source, name, before=True) if wanted and length is not None else None
+    draw(source, shown, before)
 
 
-def draw(shown: Overview, names: tuple[str, ...]) -> None:
+def read(source: data.Source, name: str, *, before: bool = False) -> Overview:
+    """The overview of a range, or of the equally long time before it; for some seconds the same for all who ask."""
+    key: Hashable = ("overview", source.database, source.project, name, before)
+    return shared().get(key, lambda: _read(source, RANGES[name], before))
+
+
+def _read(source: data.Source, length: timedelta | None, before: bool) -> Overview:
+    moment_now = datetime.now(UTC)
+    if length is not None:
+        until = moment_now - length if before else None
+        since = moment_now - 2 * length if before else moment_now - length
+        return overview(source.engine, source.project, since, until, bucket_for(length))
+    span = traffic_span(source.engine, source.project)
+    return overview(
+        source.engine, source.project, None, None, bucket_for(moment_now - (span[0] if span else moment_now))
+    )
+
+
+def draw(source: data.Source, shown: Overview, before: Overview | None) -> None:
     """Everything below the choice of the range."""
-    kpis.row(shown.totals)
+    names = source.workers
+    kpis.row(shown.totals, before.totals if before else None)
+    if shown.rolled_until is not None:
+        st.caption(
+            f"Whole hours until {moment(shown.rolled_until)} come from hourly sums: counts and money exact, "
+            "percentiles within 3.5 %; words given since show with the next sums."
+        )
+    now.section(source)
+    saved.section(source, shown)
     st.subheader("Traffic by worker")
     charts.show(charts.traffic(shown, names), "Decisions over time, stacked by the worker chosen")
     st.subheader("Workers")
@@ -44,20 +74,31 @@ def draw(shown: Overview, names: tuple[str, ...]) -> None:
         st.subheader("Latency")
         charts.show(charts.latency(shown, names), "Median, 95th and 99th percentile latency by worker")
         st.caption("From the request's arrival to the end of the answer, by the worker chosen.")
-    left, right = st.columns(2, gap="large")
-    with left:
-        st.subheader("Outcomes")
-        charts.show(charts.outcomes(shown), "Number of decisions by outcome")
-    with right:
-        st.subheader("Who decided")
-        charts.show(charts.deciders(shown), "Number of decisions by router kind, and forced ones by reason")
-        st.caption("Forced decisions had no draw: they are never used by estimates or gates.")
+    _shares(shown)
     if shown.feedback:
         st.subheader("Feedback")
         workers.feedback_table(shown.feedback)
 
 
-def _explain_quiet(last: datetime | None) -> None:
+def _shares(shown: Overview) -> None:
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.subheader("Outcomes")
+        charts.show(charts.outcomes(shown), "Number of decisions by outcome")
+        st.subheader("Patterns")
+        charts.show(charts.patterns(shown), "Number of decisions by pattern")
+    with right:
+        st.subheader("Who decided")
+        charts.show(charts.deciders(shown), "Number of decisions by router kind, and forced ones by reason")
+        st.caption("Forced decisions had no draw: they are never used by estimates or gates.")
+        if shown.versions:
+            st.subheader("Router versions")
+            charts.show(charts.versions(shown), "Number of decisions by router version")
+            st.caption("By the beginning of a version's id; the page Routers has them whole.")
+
+
+def _explain_quiet(source: data.Source) -> None:
     st.info("No traffic in this time range.")
-    if last is not None:
-        st.caption(f"The last decision was made at {last:%Y-%m-%d %H:%M} UTC: choose a longer range.")
+    span = traffic_span(source.engine, source.project)
+    if span is not None:
+        st.caption(f"The last decision was made at {span[1]:%Y-%m-%d %H:%M} UTC: choose a longer range.")

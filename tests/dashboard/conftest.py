@@ -9,6 +9,8 @@ import pytest
 import streamlit.config
 from streamlit.testing.v1 import AppTest
 
+from dashboard.shared import shared
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -17,6 +19,12 @@ def log(empty, database_url, seeding):
     """300 decisions, the newest of them a minute old."""
     empty()
     return seeding.seed(database_url, until=datetime.now(UTC) - timedelta(minutes=1), number=300)
+
+
+@pytest.fixture(autouse=True)
+def nothing_shared():
+    """Each test is a server of its own: what one read is not shown to the next."""
+    shared.clear()
 
 
 @pytest.fixture

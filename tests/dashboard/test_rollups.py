@@ -36,6 +36,7 @@ def test_counts_and_money_are_exact(both, name):
     for field in ("decisions", "success", "correct", "cost", "unknown_cost", "router_cost", "explored", "forced"):
         assert getattr(sums.totals, field) == getattr(log.totals, field), field
     assert (sums.outcomes, sums.router_kinds, sums.feedback) == (log.outcomes, log.router_kinds, log.feedback)
+    assert (sums.patterns, sums.versions) == (log.patterns, log.versions)
     for mine, other in zip(sums.workers, log.workers, strict=True):
         assert (mine.worker, mine.chosen, mine.share) == (other.worker, other.chosen, other.share)
         assert (mine.success, mine.correct, mine.cost) == (other.success, other.correct, other.cost)

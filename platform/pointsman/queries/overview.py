@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from sqlalchemy import Connection, Engine, FromClause, Interval, cast, distinct, func, select
+from sqlalchemy import Connection, Engine, FromClause, Interval, String, cast, distinct, func, select
 
 from pointsman.ids import time_of
 from pointsman.queries.judgements import by_metric, correct_by_worker, total
@@ -58,6 +58,8 @@ def overview(
             outcomes=counts(connection, traffic, traffic.c.status),
             router_kinds=counts(connection, traffic, traffic.c.router_kind),
             feedback=metrics,
+            patterns=counts(connection, traffic, traffic.c.pattern),
+            versions=counts(connection, traffic, cast(traffic.c.router_version_id, String)),
             costs=exact_costs(connection, project, since, until, datetime.now(UTC)),
         )
 

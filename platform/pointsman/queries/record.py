@@ -98,7 +98,10 @@ def _prices(connection: Connection, pool: Mapping[str, Any]) -> dict[str, Record
 
 
 def _children(connection: Connection, decision: Record) -> list[Record]:
-    """The decisions below this one, nested. A tree shares its request, which is indexed; parents are not."""
+    """The decisions below this one, nested, each with its calls and its outcome.
+
+    A tree shares its request, which is indexed; parents are not.
+    """
     d = DECISION.c
     rows = _rows(
         connection,
@@ -107,12 +110,27 @@ def _children(connection: Connection, decision: Record) -> list[Record]:
         d.project_id == UUID(decision["project_id"]),
         d.parent_id.is_not(None),
     )
+    if not rows:
+        return []
     by_parent: dict[str, list[Record]] = defaultdict(list)
     for row in rows:
         by_parent[row["parent_id"]].append(row)
+    tree = [UUID(row["id"]) for row in rows]
+    calls: dict[str, list[Record]] = defaultdict(list)
+    for call in _rows(connection, CALL, CALL.c.decision_id.in_(tree)):
+        calls[call["decision_id"]].append(call)
+    outcomes = {row["id"]: row for row in _rows(connection, OUTCOME, OUTCOME.c.id.in_(tree))}
 
     def below(parent: str) -> list[Record]:
-        return [{"decision": row, "children": below(row["id"])} for row in by_parent.pop(parent, [])]
+        return [
+            {
+                "decision": row,
+                "calls": sorted(calls[row["id"]], key=lambda call: (call["attempt"], call["id"])),
+                "outcome": outcomes.get(row["id"]),
+                "children": below(row["id"]),
+            }
+            for row in by_parent.pop(parent, [])
+        ]
 
     return below(decision["id"])
 

@@ -21,7 +21,7 @@ from pointsman.queries.savings import CostHour
 from pointsman.queries.scope import bound
 from pointsman.queries.summaries import MetricLine, Overview, Percentiles, Point, Totals, WorkerLine
 from pointsman.rollups.fill import HOUR, floor_hour
-from pointsman.rollups.sums import SPREAD, TRAFFIC, WORDS, middle
+from pointsman.rollups.sums import SHARES, SPREAD, TRAFFIC, WORDS, middle
 
 LEAST_HOURS = 6
 """Ranges with fewer whole hours are read from the log alone, to the minute."""
@@ -55,7 +55,12 @@ FROM rollup_word WHERE hour >= :start AND hour < :end
     AND (CAST(:project AS uuid) IS NULL OR project_id = CAST(:project AS uuid))
 GROUP BY 1, 2
 """)
-_TRAFFIC, _SPREAD, _SAID = text(TRAFFIC), text(SPREAD), text(WORDS)
+_SHARES = text("""
+SELECT pattern, version, sum(n) AS n FROM rollup_share WHERE hour >= :start AND hour < :end
+    AND (CAST(:project AS uuid) IS NULL OR project_id = CAST(:project AS uuid))
+GROUP BY 1, 2
+""")
+_TRAFFIC, _SPREAD, _SAID, _SHARED = text(TRAFFIC), text(SPREAD), text(WORDS), text(SHARES)
 
 
 @dataclass(frozen=True)
@@ -96,12 +101,14 @@ def rolled_overview(
     costs = [*connection.execute(_COSTS, found.summed).mappings()]
     spreads = [*connection.execute(_SPREADS, found.summed).mappings()]
     words = [*connection.execute(_WORDS, found.summed).mappings()]
+    shares = [*connection.execute(_SHARES, found.summed).mappings()]
     for edge in _edges(found):
         more = connection.execute(_TRAFFIC, edge).mappings().all()
         rows += [{**row, "hour": _binned(row["hour"], bucket)} for row in more]
         costs += [{**row, "cost": row["drawn_cost"]} for row in more]
         spreads += connection.execute(_SPREAD, edge).mappings().all()
         words += connection.execute(_SAID, edge).mappings().all()
+        shares += connection.execute(_SHARED, edge).mappings().all()
     correct = _correct(words)
     return Overview(
         since=since,
@@ -114,6 +121,8 @@ def rolled_overview(
         router_kinds=_counts(rows, "router_kind"),
         feedback=_metrics(words),
         costs=tuple(cost_hours(costs)),
+        patterns=_counts(shares, "pattern", "n"),
+        versions=_counts(shares, "version", "n"),
         rolled_until=found.end,
     )
 
@@ -216,11 +225,11 @@ def _series(rows: Sequence[Any]) -> tuple[Point, ...]:
     )
 
 
-def _counts(rows: Sequence[Any], name: str) -> dict[str, int]:
+def _counts(rows: Sequence[Any], name: str, number: str = "decisions") -> dict[str, int]:
     counted: Counter[str] = Counter()
     for row in rows:
         if row[name]:
-            counted[row[name]] += int(row["decisions"])
+            counted[row[name]] += int(row[number])
     return dict(sorted(counted.items(), key=lambda pair: (-pair[1], pair[0])))
 
 

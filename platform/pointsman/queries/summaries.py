@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -77,7 +77,10 @@ class MetricLine:
 
 @dataclass(frozen=True)
 class Overview:
-    """`costs` are what savings are computed from. `rolled_until`: up to then hourly sums were read, not the log."""
+    """`versions` counts by router version, `costs` are what savings are computed from.
+
+    `rolled_until`: up to then hourly sums were read, not the log.
+    """
 
     since: datetime | None
     until: datetime | None
@@ -89,4 +92,6 @@ class Overview:
     router_kinds: Mapping[str, int]
     feedback: tuple[MetricLine, ...]
     costs: tuple[CostHour, ...] = ()
+    patterns: Mapping[str, int] = field(default_factory=dict)
+    versions: Mapping[str, int] = field(default_factory=dict)
     rolled_until: datetime | None = None

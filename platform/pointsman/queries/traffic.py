@@ -23,6 +23,8 @@ def traffic_rows(project: str | None, since: datetime | None, until: datetime | 
             DECISION.c.decided_at,
             DECISION.c.chosen,
             DECISION.c.router_kind,
+            DECISION.c.pattern,
+            DECISION.c.router_version_id,
             DECISION.c.router_cost,
             DECISION.c.explored,
             DECISION.c.forced,

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, DateTime, Engine, Select, Table, column, dele
 from sqlalchemy.dialects.postgresql import insert
 
 from pointsman.ids import lowest_id, time_of
-from pointsman.rollups.sums import SPREAD, TRAFFIC, WORDS
+from pointsman.rollups.sums import SHARES, SPREAD, TRAFFIC, WORDS
 from pointsman.tables import METADATA
 
 NAME = "overview"
@@ -28,6 +28,7 @@ OVERLAP = timedelta(minutes=10)  # a word may reach Postgres so long after its i
 HOURS = METADATA.tables["rollup_hour"]
 SPREADS = METADATA.tables["rollup_spread"]
 SPOKEN = METADATA.tables["rollup_word"]
+SHARED = METADATA.tables["rollup_share"]
 MARK = METADATA.tables["rollup_mark"]
 
 _FIRST = text("SELECT id FROM decision WHERE origin = 'traffic' ORDER BY id LIMIT 1")
@@ -106,9 +107,13 @@ def _fill(engine: Engine, hour: datetime, until: datetime | None) -> None:
     values = {"hour": hour, "low": lowest_id(hour), "high": lowest_id(hour + HOUR), "project": None}
     with engine.begin() as connection:
         connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('pointsman rollup'))"))
-        for table in (HOURS, SPREADS, SPOKEN):
+        for table, sums in (
+            (HOURS, _traffic()),
+            (SPREADS, _plain(SPREAD, SPREADS)),
+            (SPOKEN, _plain(WORDS, SPOKEN)),
+            (SHARED, _plain(SHARES, SHARED)),
+        ):
             connection.execute(delete(table).where(table.c.hour == hour))
-        for table, sums in ((HOURS, _traffic()), (SPREADS, _plain(SPREAD, SPREADS)), (SPOKEN, _plain(WORDS, SPOKEN))):
             at = literal(hour, DateTime(timezone=True))
             columns = list(sums.selected_columns)
             names = ["hour", *(one.name for one in columns)]

@@ -1,4 +1,4 @@
-"""The three sums of a range of traffic, the same for a stored hour and for the edges of an overview.
+"""The sums of a range of traffic, the same for a stored hour and for the edges of an overview.
 
 Parameters: `low` and `high`, ids between which the decisions lie (an outcome has its decision's id, hence the same
 range); `project`, or NULL for all. The logarithmic scale of `SPREAD` has steps of 7%: a percentile read from it is
@@ -43,6 +43,14 @@ CROSS JOIN LATERAL (VALUES ('latency', o.latency_ms), ('overhead', o.overhead_ms
 WHERE d.origin = 'traffic' AND d.id >= CAST(:low AS uuid) AND d.id < CAST(:high AS uuid) AND v.ms IS NOT NULL
     AND (CAST(:project AS uuid) IS NULL OR d.project_id = CAST(:project AS uuid))
 GROUP BY 1, 2, 3, 4
+"""
+
+SHARES = """
+SELECT d.project_id, d.pattern, coalesce(CAST(d.router_version_id AS text), '') AS version, count(*) AS n
+FROM decision d
+WHERE d.origin = 'traffic' AND d.id >= CAST(:low AS uuid) AND d.id < CAST(:high AS uuid)
+    AND (CAST(:project AS uuid) IS NULL OR d.project_id = CAST(:project AS uuid))
+GROUP BY 1, 2, 3
 """
 
 WORDS = """

@@ -24,7 +24,7 @@ from pointsman.tables.log import Call, Decision, Episode, Feedback, Outcome, Req
 from pointsman.tables.pool import Card, PoolSnapshot, PriceRow, WorkerEndpoint, WorkerRow
 from pointsman.tables.promotion import DetectorRow, DialRow, PromotionRow
 from pointsman.tables.review import ReviewItem, SavedSet, Verdict
-from pointsman.tables.rollup import RollupHour, RollupMark, RollupSpread, RollupWord
+from pointsman.tables.rollup import RollupHour, RollupMark, RollupShare, RollupSpread, RollupWord
 from pointsman.tables.router import RouterVersionRow
 from pointsman.tables.search import AuditRunRow, JudgeScoreRow, RewardRow, RewardSpecRow
 from pointsman.tables.teams import MemoryItem
@@ -68,6 +68,7 @@ __all__ = [
     "RewardSpecRow",
     "RollupHour",
     "RollupMark",
+    "RollupShare",
     "RollupSpread",
     "RollupWord",
     "RouterVersionRow",

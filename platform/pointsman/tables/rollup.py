@@ -79,6 +79,18 @@ class RollupWord(SQLModel, table=True):
     total: float
 
 
+class RollupShare(SQLModel, table=True):
+    """Traffic of one hour by pattern and router version; '' where a decision names none."""
+
+    __tablename__ = "rollup_share"
+
+    project_id: UUID = Field(primary_key=True)
+    hour: datetime = _hour()  # type: ignore[assignment]
+    pattern: str = Field(primary_key=True)
+    version: str = Field(primary_key=True)
+    n: int
+
+
 class RollupMark(SQLModel, table=True):
     """How far the sums reach: hours before `until`, with the words that were there at `words_until`."""
 

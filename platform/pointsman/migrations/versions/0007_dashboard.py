@@ -27,7 +27,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    for table in ("rollup_mark", "rollup_word", "rollup_spread", "rollup_hour"):
+    for table in ("rollup_mark", "rollup_share", "rollup_word", "rollup_spread", "rollup_hour"):
         op.drop_table(table)
     op.drop_index("uq_saved_set_project_id_name", table_name="saved_set")
     op.drop_table("saved_set")
@@ -147,6 +147,12 @@ def _rollups() -> None:
         *(sa.Column(name, sa.Integer(), nullable=False) for name in ("n", "yes", "said", "numbers")),
         sa.Column("total", sa.Float(), nullable=False),
         sa.PrimaryKeyConstraint("project_id", "hour", "worker", "metric", name=op.f("pk_rollup_word")),
+    )
+    op.create_table(
+        "rollup_share",
+        *_keys("pattern", "version"),
+        sa.Column("n", sa.Integer(), nullable=False),
+        sa.PrimaryKeyConstraint("project_id", "hour", "pattern", "version", name=op.f("pk_rollup_share")),
     )
     op.create_table(
         "rollup_mark",
