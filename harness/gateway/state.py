@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from harness.engine.postgres_memory import sweep as sweep_memory
 from harness.gateway.cache import ResponseCache
 from harness.gateway.canary import Arms
 from harness.gateway.episodes import Episodes
@@ -22,7 +23,7 @@ from harness.gateway.generation import Generation, build_generation
 from harness.gateway.metrics import Metrics
 from harness.gateway.notified import listen
 from harness.gateway.recent import Recent
-from harness.gateway.redact import Redactor
+from harness.gateway.teams.shared import Teams
 from pointsman.budgets import Ledger, Store
 from pointsman.config import Config, Settings, load_config
 from pointsman.database.engine import make_engine
@@ -40,10 +41,12 @@ from pointsman.promotion.serving import CHANNEL
 from pointsman.queries import database_state
 from pointsman.queries.arms import arm_of_episode
 from pointsman.queries.episodes import newest_episode
+from pointsman.redaction import Redactor
 from pointsman.upstream.attempts import Attempts
 from pointsman.upstream.breaker import Breaker
 from pointsman.upstream.direct import choose_endpoint
-from pointsman.upstream.transport import AiohttpTransport, Transport
+from pointsman.upstream.pooled import PooledTransport
+from pointsman.upstream.transport import Transport
 from pointsman.words import GateArm
 
 if TYPE_CHECKING:
@@ -94,11 +97,12 @@ class State:
         self.attempts: Attempts
         self.redactor = Redactor(config.log.redact)
         self.tracing: Tracing | None = None
+        self.teams = Teams(self)
 
     async def open(self) -> None:
         """Opens journal and transport, builds the first generation, and starts the background work."""
         log_config = self._config.log
-        self.transport = AiohttpTransport()
+        self.transport = PooledTransport()
         root = journal_root(self.settings, self._config)
         self.journal = Journal(root, max_bytes=log_config.max_bytes)
         self.rejected = Tally(root)
@@ -263,6 +267,7 @@ class State:
                     await asyncio.to_thread(keep, self.engine, frozenset(self.claims))
                 if rounds % SWEEP_EVERY == 1:
                     await asyncio.to_thread(sweep, self.engine)
+                    await asyncio.to_thread(sweep_memory, self.engine)
                 if rounds % 60 == 1:
                     state = await asyncio.to_thread(database_state, self.engine)
                     self.metrics.default_rows.set(sum(state.default_rows.values()))
