@@ -20,8 +20,9 @@ from pointsman.config import Config
 from pointsman.errors import RequestError, UserError
 from pointsman.jobs.context import JobContext
 from pointsman.jobs.kinds import Audit
+from pointsman.probing import runs
 from pointsman.probing.asking import Asks, Watch
-from pointsman.probing.audit import Audited, audit_live, audit_log
+from pointsman.probing.audit import Audited, audit_live, audit_log, live_name
 from pointsman.probing.job import budget_left
 from pointsman.probing.judging import judge_as_configured
 from pointsman.probing.probe import Terms
@@ -68,12 +69,14 @@ async def audit(
 ) -> Audited:
     """`from_log` requests of the log; 0: those that the gateway drew. `name` and `seed` are of runs over the log.
 
-    With `judge` the configured judge then scores what has no score, with what the budget has left.
+    With `judge` the configured judge then scores what has no score, with what the budget has left; for requests that
+    the gateway drew it counts as part of the day's.
     """
     if judge and config.judge is None:
         raise UserError("no judge is configured: [judge] worker names the worker that judges")
+    now = datetime.now(UTC)
     async with Direct(config, secret) as asks:
-        audited = await _asked(from_log, config, asks, engine, project_id, name, seed, terms, watch)
+        audited = await _asked(from_log, config, asks, engine, project_id, name, seed, terms, watch, now)
         if not judge:
             return audited
         judged = await judge_as_configured(
@@ -86,6 +89,8 @@ async def audit(
             concurrency=terms.concurrency,
             watch=watch,
         )
+        if not from_log:
+            runs.charge(engine, project_id, "live", live_name(now), judged.counted)
         return replace(audited, judged=judged)
 
 
@@ -99,6 +104,7 @@ async def _asked(
     seed: int,
     terms: Terms,
     watch: Watch,
+    now: datetime,
 ) -> Audited:
     if not from_log:
         return await audit_live(
@@ -109,6 +115,7 @@ async def _asked(
             project_id=project_id,
             terms=terms,
             watch=watch,
+            now=now,
         )
     return await audit_log(
         from_log,
@@ -121,6 +128,7 @@ async def _asked(
         seed=seed,
         terms=terms,
         watch=watch,
+        now=now,
     )
 
 

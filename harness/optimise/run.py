@@ -42,6 +42,7 @@ from harness.routing.template import default_template
 from pointsman.config import Config, Settings
 from pointsman.errors import UserError
 from pointsman.pool import Pool, Price, Worker
+from pointsman.rewards.refresh import judge_of, kept, refresh
 from pointsman.rewards.spec import DEFAULT, spec_of
 from pointsman.upstream.direct import Direct
 from pointsman.upstream.transport import AiohttpTransport
@@ -192,11 +193,13 @@ class _Release:
 
 
 def _read(engine: Engine, project: str, workers: tuple[Worker, ...], config: Config, wish: Wish) -> Read:
-    spec = None if wish.reward is None else spec_of(config, wish.reward)
-    with engine.connect() as connection:
-        if wish.origins:
+    if wish.origins:
+        spec = None if wish.reward is None else spec_of(config, wish.reward)
+        with engine.connect() as connection:
             return read_full(connection, project, workers, wish.origins, tags=wish.tags, spec=spec)
-        known = spec_of(config, wish.reward or DEFAULT)
+    known = spec_of(config, wish.reward or DEFAULT)
+    refresh(engine, known, datetime.now(UTC), kept=kept(config), judge=judge_of(config))
+    with engine.connect() as connection:
         return read_traffic(connection, project, workers, known.hash, np.random.default_rng(wish.seed))
 
 

@@ -12,12 +12,11 @@ from pointsman.drift.pool import watch_pool
 from pointsman.drift.watch import settle_dial, watch_inputs, watch_workers
 from pointsman.jobs.context import JobContext
 from pointsman.jobs.kinds import CanaryDay, Drift
-from pointsman.judge.judging import JudgeSpec
-from pointsman.pool import Pool
 from pointsman.probing.job import budget_left, tasks_file
 from pointsman.probing.probe import Terms, probe
 from pointsman.probing.tasks import read_tasks
 from pointsman.promotion.admit import admit_offline
+from pointsman.rewards.refresh import judge_of, kept, refresh
 from pointsman.rewards.spec import spec_of
 from pointsman.upstream.direct import Direct
 
@@ -25,12 +24,13 @@ from pointsman.upstream.direct import Direct
 def run_drift(context: JobContext, params: Drift) -> dict[str, Any]:
     """Every detector once, for the job's project."""
     now, config, project = datetime.now(UTC), context.config, context.project_id
-    judge = JudgeSpec.of(config, Pool.of(config))
     spec = spec_of(config, params.reward)
     with context.stage("pool"), context.engine.begin() as connection:
         messages = watch_pool(connection, project, now)
-    with context.stage("rewards"), context.engine.begin() as connection:
-        messages += watch_workers(connection, project, spec, now, judge=judge.hash if judge else None)
+    with context.stage("rewards"):
+        refresh(context.engine, spec, now, kept=kept(config), judge=judge_of(config))
+        with context.engine.begin() as connection:
+            messages += watch_workers(connection, project, spec, now)
     with context.stage("mix"), context.engine.begin() as connection:
         messages += watch_inputs(connection, project, now)
         retired = settle_dial(connection, project, now)

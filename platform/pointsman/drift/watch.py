@@ -14,7 +14,6 @@ from pointsman.drift.pool import current_pool
 from pointsman.drift.rewards import watch_rewards
 from pointsman.promotion.serving import PROMOTION, lately_deciding
 from pointsman.promotion.threshold import dial_of, retire_dial
-from pointsman.rewards.compute import Window, compute_rewards
 from pointsman.rewards.spec import RewardSpec
 
 LOOK_BACK = timedelta(days=30)
@@ -22,14 +21,11 @@ GROUND = ("worker_reward", "silent_update", "input_mix")
 """Alarms that say that requests to come are not like those that were calibrated on."""
 
 
-def watch_workers(
-    connection: Connection, project: str, spec: RewardSpec, now: datetime, *, judge: str | None = None
-) -> list[str]:
-    """Computes the rewards that are new and takes them; the messages of new alarms."""
+def watch_workers(connection: Connection, project: str, spec: RewardSpec, now: datetime) -> list[str]:
+    """Takes the rewards that are new (`pointsman.rewards.refresh`); the messages of new alarms."""
     content = current_pool(connection, project)
     if content is None:
         return []
-    compute_rewards(connection, spec, Window(now - LOOK_BACK), now=now, project=project, judge=judge)
     endpoints = {worker: hashes["endpoint"] or "" for worker, hashes in content.items()}
     return watch_rewards(connection, project, spec.hash, endpoints, now)
 

@@ -81,7 +81,7 @@ async def audit_live(
     requests are asked first has nothing to do with what they are.
     """
     moment = now or datetime.now(UTC)
-    run = runs.begin(engine, project_id, "live", f"live-{moment:%Y-%m-%d}", {}, moment)
+    run = runs.begin(engine, project_id, "live", live_name(moment), {}, moment)
     pool, terms = Pool.of(config), terms or Terms()
     left = max(config.audit.budget - run.counted, Decimal(0))
     budget = left if terms.budget is None else min(left, terms.budget)
@@ -97,6 +97,11 @@ async def audit_live(
         )
     terms = replace(terms, budget=budget)
     return Audited(drawn, await ask_under(run, drawn.subjects, pool, asks, engine, terms, watch or Nobody()))
+
+
+def live_name(now: datetime) -> str:
+    """The run of a day, which has one budget."""
+    return f"live-{now:%Y-%m-%d}"
 
 
 def _oldest(config: Config, now: datetime) -> datetime:

@@ -39,12 +39,14 @@ JUDGE_SCORE: Table = METADATA.tables["judge_score"]
 
 @dataclass
 class JudgedRows:
-    """What a run did: rows whose answers were scored, answers whose score could not be read, USD."""
+    """What a run did: rows whose answers were scored, answers whose score could not be read, USD (`cost` None: a price
+    is unknown; `counted` is what budgets count)."""
 
     rows: int = 0
     scored: int = 0
     unread: int = 0
     cost: Decimal | None = Decimal(0)
+    counted: Decimal = Decimal(0)
     left_out: Counter[str] = field(default_factory=Counter)
     stopped: str | None = None
 
@@ -160,6 +162,7 @@ class _Run:
                 spent = add(spent, record.cost)
             bill.settle(spent)
         self.judged.cost = add(self.judged.cost, spent)
+        self.judged.counted += bill.paid
         await asyncio.to_thread(self._watch.spend, bill.paid)
         return records
 

@@ -97,6 +97,14 @@ def end(engine: Engine, run: Run, asked: Asked, now: datetime) -> None:
         connection.execute(update(AUDIT_RUN).where(AUDIT_RUN.c.id == run.id).values(values))
 
 
+def charge(engine: Engine, project_id: str, kind: AuditKind, name: str, amount: Decimal) -> None:
+    """Counts money that was spent for a run besides its answers: a judge's."""
+    r = AUDIT_RUN.c
+    mine = update(AUDIT_RUN).where(r.project_id == project_id, r.kind == kind, r.name == name)
+    with engine.begin() as connection:
+        connection.execute(mine.values(counted=r.counted + amount))
+
+
 def break_off(engine: Engine, run: Run, reason: str, now: datetime) -> None:
     """Says that something ended a run before its time."""
     values = {"state": "stopped", "reason": reason, "ended_at": now}

@@ -1,4 +1,4 @@
-"""The rewards of a time range, computed from the log and written where they are new or have changed.
+"""The rewards of a time range or of some decisions, computed from the log and written where they are new or changed.
 
 Decisions are read in batches, each with all its outcomes, words and judge's scores, since the rewards of a
 full-information row depend on one another. Running it again writes nothing; after late feedback it writes what
@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Table, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, Table, and_, or_, select
 
 from pointsman.queries.scope import DECISION, FEEDBACK, OUTCOME, in_time, of_project
 from pointsman.rewards.reward import Ended, Reward, reward, rewards_of_row
@@ -27,6 +27,7 @@ from pointsman.words import Origin
 JUDGE_SCORE: Table = METADATA.tables["judge_score"]
 FULL_INFORMATION: tuple[Origin, ...] = ("audit", "probe", "replay")
 BATCH = 500
+_COLUMNS = tuple(DECISION.c[name] for name in ("id", "origin", "chosen", "episode_id", "project_id"))
 
 
 @dataclass(frozen=True)
@@ -82,18 +83,43 @@ def compute_rewards(
     """
     save_spec(connection, spec, now)
     done = Computed()
-    for part in _batches(connection, window, project, judge, batch):
-        rows: list[dict[str, Any]] = []
-        for decision in part.decisions:
-            outcomes = part.outcomes.get(decision.id, [])
-            made = _rewards(decision, outcomes, part, spec)
-            done.count(made)
-            for outcome, one in zip(outcomes, made, strict=True):
-                closing = _closing(decision, outcome, part, spec) if _has_closed(decision, outcome, spec, now) else None
-                rows.append(_row(spec, decision, outcome, one, closing, now))
-        done.decisions += len(part.decisions)
-        done.written += save_rewards(connection, rows)
+    for decisions in _pages(connection, window, project, batch):
+        _compute(connection, spec, decisions, now, judge, done)
     return done
+
+
+def compute_decisions(
+    connection: Connection, spec: RewardSpec, ids: Sequence[UUID], *, now: datetime, judge: str | None = None
+) -> Computed:
+    """The same for these decisions, a batch of them; those that never had an arm are left out."""
+    save_spec(connection, spec, now)
+    done = Computed()
+    query = select(*_COLUMNS).where(learnable(), DECISION.c.id.in_(ids)).order_by(DECISION.c.id)
+    _compute(connection, spec, connection.execute(query).all(), now, judge, done)
+    return done
+
+
+def learnable() -> ColumnElement[bool]:
+    """Decisions that have rewards: traffic that was refused, or answered from a cache, was never decided and has no
+    arm to give one to."""
+    d = DECISION.c
+    return or_(d.origin.in_(FULL_INFORMATION), and_(d.origin == "traffic", d.probabilities.is_not(None)))
+
+
+def _compute(
+    connection: Connection, spec: RewardSpec, decisions: Sequence[Any], now: datetime, judge: str | None, done: Computed
+) -> None:
+    part = _filled(connection, decisions, judge)
+    rows: list[dict[str, Any]] = []
+    for decision in part.decisions:
+        outcomes = part.outcomes.get(decision.id, [])
+        made = _rewards(decision, outcomes, part, spec)
+        done.count(made)
+        for outcome, one in zip(outcomes, made, strict=True):
+            closing = _closing(decision, outcome, part, spec) if _has_closed(decision, outcome, spec, now) else None
+            rows.append(_row(spec, decision, outcome, one, closing, now))
+    done.decisions += len(part.decisions)
+    done.written += save_rewards(connection, rows)
 
 
 def _rewards(decision: Any, outcomes: Sequence[Any], part: _Batch, spec: RewardSpec) -> list[Reward]:
@@ -155,17 +181,12 @@ def _row(
     }
 
 
-def _batches(
-    connection: Connection, window: Window, project: str | None, judge: str | None, size: int
-) -> Iterator[_Batch]:
+def _pages(connection: Connection, window: Window, project: str | None, size: int) -> Iterator[Sequence[Any]]:
     d = DECISION.c
-    columns = (d.id, d.origin, d.chosen, d.episode_id, d.project_id)
-    # Traffic that was refused, or answered from a cache, was never decided: it has no arm to give a reward to.
-    learnable = or_(d.origin.in_(FULL_INFORMATION), and_(d.origin == "traffic", d.probabilities.is_not(None)))
     after: UUID | None = None
     while True:
-        query = select(*columns).where(
-            learnable, of_project(DECISION, project), in_time(d.id, window.since, window.until)
+        query = select(*_COLUMNS).where(
+            learnable(), of_project(DECISION, project), in_time(d.id, window.since, window.until)
         )
         if after is not None:
             query = query.where(d.id > after)
@@ -173,7 +194,7 @@ def _batches(
         if not decisions:
             return
         after = decisions[-1].id
-        yield _filled(connection, decisions, judge)
+        yield decisions
 
 
 def _filled(connection: Connection, decisions: Sequence[Any], judge: str | None) -> _Batch:

@@ -18,7 +18,7 @@ from pointsman.rewards.words import Word, opinion
 from pointsman.words import OutcomeStatus, RewardReason, RewardSource
 
 POOR = 0.0
-_FAILED: dict[OutcomeStatus, RewardReason] = {
+FAILED: dict[OutcomeStatus, RewardReason] = {
     "upstream_error": "upstream_error",
     "timeout": "timeout",
     "truncated": "truncated",
@@ -95,7 +95,7 @@ def rewards_of_row(outcomes: Sequence[Ended], spec: RewardSpec) -> list[Reward]:
     answer that was served, and would enter one arm alone.
     """
     all_terms = [terms_of(outcome, (), spec) for outcome in outcomes]
-    answered = [t for outcome, t in zip(outcomes, all_terms, strict=True) if outcome.status not in _FAILED]
+    answered = [t for outcome, t in zip(outcomes, all_terms, strict=True) if outcome.status not in FAILED]
     common = frozenset(name for name in _wanted(spec) if all(getattr(t, name) is not None for t in answered))
     return [_settled(outcome, t, spec, common) for outcome, t in zip(outcomes, all_terms, strict=True)]
 
@@ -116,7 +116,7 @@ def priced_anew(known: Reward, cost: Decimal | None, spec: RewardSpec) -> Reward
 
 
 def _settled(outcome: Ended, terms: Terms, spec: RewardSpec, weighed: frozenset[str]) -> Reward:
-    if (failed := _FAILED.get(outcome.status)) is not None:
+    if (failed := FAILED.get(outcome.status)) is not None:
         return Reward(POOR, None, None, failed, terms, weighed)
     value, source, reason = _value(terms, spec, weighed)
     if outcome.worker is not None and outcome.arm is not None and outcome.worker != outcome.arm:

@@ -69,6 +69,12 @@ class RewardSpec:
         return content_hash(self.content)
 
 
+def specs_of(config: Config | None) -> list[RewardSpec]:
+    """`default`, and every other that is declared."""
+    declared = config.reward if config is not None else {}
+    return [spec_of(config, name) for name in sorted({DEFAULT, *declared})]
+
+
 def spec_of(config: Config | None, name: str = DEFAULT) -> RewardSpec:
     """The spec `[reward.NAME]`; `default` exists without one. Raises `UserError` for any other that is not there."""
     sections = config.reward if config is not None else {}

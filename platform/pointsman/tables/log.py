@@ -109,6 +109,7 @@ class Decision(SQLModel, table=True):
         Index("ix_decision_episode_id", "episode_id"),
         Index("ix_decision_request_id", "request_id"),
         Index("ix_decision_gate_id_id", "gate_id", "id", postgresql_where=sql("gate_id IS NOT NULL")),
+        Index("ix_decision_audited", "id", postgresql_where=sql("audited")),
         BY_ID,
     )
 

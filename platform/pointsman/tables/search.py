@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Boolean, Column, Index
+from sqlalchemy import text as sql
 from sqlmodel import Field, SQLModel
 
 from pointsman.tables.base import json_column, moment, money, one_of, text
@@ -44,6 +45,7 @@ class RewardRow(SQLModel, table=True):
         one_of("source", RewardSource),
         one_of("reason", RewardReason),
         Index("ix_reward_project_id_spec_hash_outcome_id", "project_id", "spec_hash", "outcome_id"),
+        Index("ix_reward_open", "spec_hash", "outcome_id", postgresql_where=sql("NOT closed AND origin = 'traffic'")),
     )
 
     spec_hash: str = Field(primary_key=True)
@@ -62,6 +64,16 @@ class RewardRow(SQLModel, table=True):
     closed: bool = Field(default=False, sa_column=Column(Boolean, nullable=False, server_default="false"))
     closed_value: float | None = None
     computed_at: datetime = Field(sa_column=moment())
+
+
+class RewardMarkRow(SQLModel, table=True):
+    """How far the rewards of a spec follow the log: what was there at `seen_until` and, however late, at `swept_at`."""
+
+    __tablename__ = "reward_mark"
+
+    spec_hash: str = Field(primary_key=True)
+    seen_until: datetime = Field(sa_column=moment())
+    swept_at: datetime = Field(sa_column=moment())
 
 
 class JudgeScoreRow(SQLModel, table=True):
