@@ -10,9 +10,9 @@ import msgspec
 
 from harness.gateway.access import Caller
 from harness.gateway.bounds import check_json
-from harness.gateway.redact import Redactor
 from pointsman.errors import RequestError
 from pointsman.ids import content_id, is_uuid, new_id
+from pointsman.redaction import Redactor
 
 if TYPE_CHECKING:
     from harness.gateway.subject import Subject

@@ -10,10 +10,10 @@ import msgspec
 
 from harness.gateway.access import Caller
 from harness.gateway.decide import Decision
-from harness.gateway.redact import Redactor
 from harness.gateway.request import ChatRequest
 from pointsman.hashing import text_hash
 from pointsman.journal.lines import TableRow
+from pointsman.redaction import Redactor
 from pointsman.upstream.price import add
 from pointsman.upstream.record import CallRecord
 from pointsman.words import OutcomeStatus

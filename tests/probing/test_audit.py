@@ -10,7 +10,6 @@ from decimal import Decimal
 import pytest
 
 from harness.auditing import audit, read_stored
-from harness.gateway.redact import MARK
 from pointsman.errors import UserError
 from pointsman.probing.asking import Nobody
 from pointsman.probing.audit import audit_live, audit_log
@@ -19,6 +18,7 @@ from pointsman.probing.matrix import full_information
 from pointsman.probing.probe import Terms
 from pointsman.probing.reports import audit_figures, audit_lines
 from pointsman.probing.subjects import draws_repeat
+from pointsman.redaction import MARK
 from pointsman.rewards.spec import RewardSpec
 
 HEAD = """

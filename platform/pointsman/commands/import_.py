@@ -16,8 +16,23 @@ DEFAULT_PROJECT = "default"
 DISAGREES = 1
 REPLAY_PORT_OFFSET = 4  # after gateway, dashboard, sandbox and broker
 
-HELP = """Import recorded queries and outcomes as full-information rows (origin
-`replay`).
+HELP = """Import what was recorded elsewhere: a data set's folder, or a file of
+another system's log. Everything becomes rows of origin `replay`.
+
+FILE with --format becomes rows as its lines are read:
+
+  openai-jsonl  requests and answers as OpenAI's API has them, a pair a
+                line; batch files and fine-tuning files too
+  scores        what each model scored on each question (RouterBench and
+                the like), a row per answer or a column per model
+  litellm, langfuse, tensorzero
+                their exports (docs/howto/import.md has the columns)
+
+FILE is .jsonl, .csv, .tsv, .json (a list) or .parquet; all but Parquet
+also .gz. --map FILE says which columns hold what where they differ. A
+line that cannot be taken is kept with its number and the reason in a
+file of rejects, and stops no other. What the file lacks is said at the
+end. Importing again adds nothing.
 
 FOLDER holds `queries` and `outcomes`, each as .parquet or .jsonl, and may
 hold `models.json`:
@@ -29,26 +44,30 @@ hold `models.json`:
             with prices in USD per million tokens
 
 The whole folder is checked first: a fault is reported with file, row and
-column, and nothing is written. Importing a data set again adds nothing.
-Then the numbers (each worker's mean score, best single worker, oracle,
-random choice) are computed from the files and from the database, and
-compared.
+column, and nothing is written. Then the numbers (each worker's mean
+score, best single worker, oracle, random choice) are computed from the
+files and from the database, and compared.
 
 Examples:
+  pointsman import requests.jsonl --format openai-jsonl --dry-run
+  pointsman import observations.jsonl --format langfuse \\
+      --scores scores.jsonl --metric helpful
+  pointsman import routerbench.csv --format scores --name routerbench
   pointsman import data/llmrouter9
-  pointsman import data/routerarena2 --no-learn --json
   pointsman import data/routerarena2 --serve 8795 --write-config new.toml
-  pointsman serve --config new.toml      (in another terminal)
 
-Exit codes: 0 done; 1 the database does not agree with the files; 2 a
-mistake in what was given.
+Exit codes: 0 done; 1 lines were rejected, or the database does not agree
+with the folder's files; 2 a mistake in what was given.
 """
 
 
 def import_command(
-    folder: Annotated[Path, typer.Argument(help="The data set's folder.", show_default=False)],
+    path: Annotated[Path, typer.Argument(metavar="FILE|FOLDER", help="What to import.", show_default=False)],
+    form: Annotated[
+        str | None, typer.Option("--format", metavar="FORMAT", help="What FILE is: see above.", show_default=False)
+    ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", help="The data set's name in the log. Default: the folder's name.")
+        str | None, typer.Option("--name", help="The data set's name in the log. Default: that of FILE or FOLDER.")
     ] = None,
     project: Annotated[str, typer.Option("--project", help="The project it belongs to.")] = DEFAULT_PROJECT,
     learn: Annotated[
@@ -57,6 +76,20 @@ def import_command(
             "--learn/--no-learn", help="Whether anything may be learned from it; --no-learn: replay only, for good."
         ),
     ] = True,
+    map_file: Annotated[
+        Path | None, typer.Option("--map", metavar="FILE", help="Where the columns stand (TOML or JSON).")
+    ] = None,
+    scores: Annotated[
+        Path | None, typer.Option("--scores", metavar="FILE", help="Scores that stand in a file of their own.")
+    ] = None,
+    metric: Annotated[str | None, typer.Option("--metric", help="Which of the metrics in --scores.")] = None,
+    rejects: Annotated[
+        Path | None,
+        typer.Option("--rejects", metavar="FILE", help="Where rejected lines go. Default: HOME/imports/NAME.jsonl"),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="FILE: read it, say what it holds, write nothing.")
+    ] = False,
     serve: Annotated[
         int | None,
         typer.Option("--serve", metavar="PORT", min=1, max=65535, help="Then serve the models on 127.0.0.1:PORT."),
@@ -67,6 +100,32 @@ def import_command(
     ] = None,
     json: Json = False,
     config: ConfigFile = None,
+) -> None:
+    if not path.is_dir():
+        from pointsman.commands.import_file import FileImport, import_file
+
+        _refuse({"--serve": serve, "--write-config": write_config}, f"{path} is no folder")
+        rejected = import_file(
+            FileImport(path, form, name, project, learn, map_file, scores, metric, rejects, dry_run), config, json=json
+        )
+        if rejected:
+            raise typer.Exit(DISAGREES)
+        return
+    given = {"--format": form, "--map": map_file, "--scores": scores, "--metric": metric, "--rejects": rejects}
+    _refuse({**given, "--dry-run": dry_run}, f"{path} is a folder")
+    _folder(path, name, project, learn, serve, write_config, config, json=json)
+
+
+def _folder(
+    folder: Path,
+    name: str | None,
+    project: str,
+    learn: bool,
+    serve: int | None,
+    write_config: Path | None,
+    config: Path | None,
+    *,
+    json: bool,
 ) -> None:
     from pointsman.commands.import_report import as_json, show_report
     from pointsman.commands.import_run import import_and_compare
@@ -99,6 +158,14 @@ def import_command(
 def register(app: typer.Typer) -> None:
     """Adds the command `import`."""
     app.command("import", help=HELP, rich_help_panel=DATA)(import_command)
+
+
+def _refuse(options: dict[str, object], why: str) -> None:
+    """Ends with a message where one of the options was given."""
+    for option, value in options.items():
+        if value:
+            show_error(UserError(f"{option}: not for this import: {why}"))
+            raise typer.Exit(USER_ERROR)
 
 
 def _check_free(file: Path | None) -> None:

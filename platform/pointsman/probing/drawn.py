@@ -25,7 +25,7 @@ from pointsman.upstream.body import Fields
 
 API_KEY: Table = METADATA.tables["api_key"]
 REDACTED = "[redacted]"
-"""What the gateway writes in place of a text that was blacked out (`harness.gateway.redact`)."""
+"""What the gateway writes in place of a text that was blacked out (`pointsman.redaction`)."""
 HEALTH = "unhealthy"
 """A reason against a worker that has nothing to do with the request."""
 PAGE = 200

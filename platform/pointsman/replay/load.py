@@ -74,20 +74,26 @@ def import_folder(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> ImportReport:
     """Imports `folder` as the data set `name`. `learn=False` marks its requests as not to be learned from."""
-    if not _DATASET_NAME.fullmatch(name):
-        raise UserError(f"data set name: expected letters, digits and ._- (100 at most), got {name!r}")
+    check_dataset_name(name)
     survey = survey_folder(folder, name, on_progress=on_progress)
     ids = ReplayIds(project_id, name)
     new: Counter[str] = Counter()
     with psycopg.connect(psycopg_url(url), application_name="pointsman-import") as connection:
-        _write_pool(connection, survey.pool, now(), new)
+        write_pool(connection, survey.pool, now(), new)
         _write_outcomes(connection, survey, ids, batch, on_progress, new)
         _write_queries(connection, survey, ids, batch, learn, on_progress, new)
-        learn = _settle_learn(connection, ids, learn)
+        learn = settle_learn(connection, ids, learn)
     return ImportReport(name, project_id, learn, survey.pool, survey.numbers, dict(new))
 
 
-def _write_pool(connection: Connection, pool: Pool, now: datetime, new: Counter[str]) -> None:
+def check_dataset_name(name: str) -> None:
+    """`UserError` for a name that a tag, a file and an id could not carry."""
+    if not _DATASET_NAME.fullmatch(name):
+        raise UserError(f"data set name: expected letters, digits and ._- (100 at most), got {name!r}")
+
+
+def write_pool(connection: Connection, pool: Pool, now: datetime, new: Counter[str]) -> None:
+    """The rows by which the log knows the pool and its workers."""
     rows: dict[str, list[Row]] = {
         "worker": [
             {"id": content_id("worker", worker.name), "name": worker.name, "created_at": now} for worker in pool.workers
@@ -97,7 +103,7 @@ def _write_pool(connection: Connection, pool: Pool, now: datetime, new: Counter[
     for worker in pool.workers:
         for table, more in pool_rows(worker, now).items():
             rows.setdefault(table, []).extend(more)
-    _insert(connection, rows, new)
+    insert_rows(connection, rows, new)
 
 
 def _write_outcomes(
@@ -106,14 +112,14 @@ def _write_outcomes(
     workers = survey.pool.by_name
     numbers_of = {query_id: number for number, query_id in enumerate(survey.moments)}
     done = 0
-    for part in _batches(survey.folder.outcomes(numbers_of), batch):
+    for part in batches(survey.folder.outcomes(numbers_of), batch):
         rows: dict[str, list[Row]] = {"call": [], "outcome": []}
         for outcome in part:
             moment, worker = survey.moments[outcome.query_id], workers[outcome.model]
             cost = cost_of(outcome, worker.price)
             rows["call"].append(call_row(ids, outcome, moment, worker, cost))
             rows["outcome"].append(outcome_row(ids, outcome, moment, worker, cost))
-        _insert(connection, rows, new)
+        insert_rows(connection, rows, new)
         done += len(part)
         on_progress(Progress("outcomes", done, survey.numbers.outcomes))
 
@@ -128,7 +134,7 @@ def _write_queries(
     new: Counter[str],
 ) -> None:
     done = 0
-    for part in _batches(survey.folder.queries(), batch):
+    for part in batches(survey.folder.queries(), batch):
         rows: dict[str, list[Row]] = {"request": [], "decision": []}
         for query in part:
             moment, eligible = survey.moments[query.id], survey.eligible(query.id)
@@ -136,12 +142,12 @@ def _write_queries(
             rows["decision"].append(
                 decision_row(ids, query.id, moment, eligible, survey.pool.hash, survey.pool.cards_hash)
             )
-        _insert(connection, rows, new)
+        insert_rows(connection, rows, new)
         done += len(part)
         on_progress(Progress("queries", done, survey.numbers.queries))
 
 
-def _settle_learn(connection: Connection, ids: ReplayIds, learn: bool) -> bool:
+def settle_learn(connection: Connection, ids: ReplayIds, learn: bool) -> bool:
     """Withdraws all rows of the data set where this or any earlier import said so; returns what holds now."""
     owned = {"project": ids.project_id, "tags": [dataset_tag(ids.dataset)]}
     with connection.transaction():
@@ -151,13 +157,15 @@ def _settle_learn(connection: Connection, ids: ReplayIds, learn: bool) -> bool:
         return False
 
 
-def _insert(connection: Connection, rows: dict[str, list[Row]], new: Counter[str]) -> None:
+def insert_rows(connection: Connection, rows: dict[str, list[Row]], new: Counter[str]) -> None:
+    """Rows by table, in one transaction; counts those that are new."""
     with connection.transaction():
         for table, table_rows in rows.items():
             new[table] += copy_rows(connection, table, table_rows)
 
 
-def _batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """`items` in lists of `size`."""
     iterator = iter(items)
     while part := list(islice(iterator, size)):
         yield part

@@ -78,7 +78,7 @@ class Folder:
 
     def outcomes(self, queries: Mapping[str, int]) -> Iterator[RecordedOutcome]:
         """Every outcome; `queries` gives each known query id a number of its own."""
-        repeats = _Repeats()
+        repeats = Repeats()
         names: dict[str, int] = {}
         for number, values in self.outcome_table.rows():
             cells = Cells(self.outcome_table.file, number, values)
@@ -96,7 +96,7 @@ class Folder:
             yield _outcome(cells, query_id, model, repeat)
 
 
-class _Repeats:
+class Repeats:
     """Which repeats of which cells were seen. A row that gives none gets the next."""
 
     def __init__(self) -> None:
@@ -144,7 +144,14 @@ def _outcome(cells: Cells, query_id: str, model: str, repeat: int) -> RecordedOu
 
 
 def _check_name(cells: Cells, model: str) -> None:
+    if expected := name_expected(model):
+        raise cells.fault("model", expected)
+
+
+def name_expected(model: str) -> str | None:
+    """What was expected of a worker's name that cannot be one, None where it can."""
     if not _WORKER_NAME.fullmatch(model):
-        raise cells.fault("model", "a worker's name: letters, digits and ._:/- (100 at most)")
+        return "a worker's name: letters, digits and ._:/- (100 at most)"
     if model in RESERVED_NAMES or model.startswith(("pointsman-", "pointsman@")):
-        raise cells.fault("model", "a name that is not reserved")
+        return "a name that is not reserved"
+    return None

@@ -1,4 +1,4 @@
-"""Redaction, before anything reaches the journal: `[log] redact` patterns blacked out in every text."""
+"""Redaction, before anything is kept or leaves: `[log] redact` patterns blacked out in every text."""
 
 from __future__ import annotations
 
