@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 
-from dashboard import access, data
+from dashboard import access, data, go
 from dashboard.parts.notices import sandbox_banner
-from dashboard.views import decisions, jobs, overview, workers
+from dashboard.views import decisions, episodes, jobs, overview, workers
+
+PAGES: dict[str, tuple[Callable[[], None], str, str]] = {
+    "overview": (overview.page, "Overview", "monitoring"),
+    "decisions": (decisions.page, "Decisions", "alt_route"),
+    "episodes": (episodes.page, "Episodes", "forum"),
+    "workers": (workers.page, "Workers", "smart_toy"),
+    "jobs": (jobs.page, "Jobs", "work_history"),
+}
 
 
 def main() -> None:
     st.set_page_config(page_title="Pointsman", page_icon=":material/alt_route:", layout="wide")
     settings, config = data.configured()
     access.require(settings, config)
-    chosen = st.navigation(
-        [
-            st.Page(overview.page, title="Overview", icon=":material/monitoring:", url_path="overview", default=True),
-            st.Page(decisions.page, title="Decisions", icon=":material/alt_route:", url_path="decisions"),
-            st.Page(workers.page, title="Workers", icon=":material/smart_toy:", url_path="workers"),
-            st.Page(jobs.page, title="Jobs", icon=":material/work_history:", url_path="jobs"),
-        ],
-        position="top",
-    )
+    pages = {
+        path: st.Page(page, title=title, icon=f":material/{icon}:", url_path=path, default=path == "overview")
+        for path, (page, title, icon) in PAGES.items()
+    }
+    go.known(pages)
+    chosen = st.navigation(list(pages.values()), position="top")
     sandbox_banner(config)
     chosen.run()
 

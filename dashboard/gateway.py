@@ -1,4 +1,4 @@
-"""Feedback to the gateway over HTTP: the dashboard is one client more, with no way of its own to the log."""
+"""Feedback and dry runs over HTTP: to the gateway the dashboard is one client more, with no other way to the log."""
 
 from __future__ import annotations
 
@@ -37,11 +37,21 @@ def read_key(home: Path) -> str | None:
 
 
 def send_feedback(gateway: str, body: Mapping[str, Any], key: str | None, *, timeout: float = TIMEOUT) -> Reply:
-    """POSTs one feedback. `gateway` is the address up to `/v1`; proxies of the environment are not used."""
+    """POSTs one feedback."""
+    return post(f"{gateway}/feedback", body, key, timeout=timeout)
+
+
+def dry_run(gateway: str, body: Mapping[str, Any], key: str | None, *, timeout: float = 20.0) -> Reply:
+    """What a router would choose for a body of chat completions; no worker is called."""
+    return post(f"{gateway}/route", body, key, timeout=timeout)
+
+
+def post(url: str, body: Mapping[str, Any], key: str | None, *, timeout: float) -> Reply:
+    """POSTs a JSON body. Proxies of the environment are not used."""
     headers = {"content-type": "application/json"}
     if key:
         headers["authorization"] = f"Bearer {key}"
-    request = Request(f"{gateway}/feedback", json.dumps(body).encode(), headers, method="POST")
+    request = Request(url, json.dumps(body).encode(), headers, method="POST")
     try:
         with build_opener(ProxyHandler({})).open(request, timeout=timeout) as response:
             return Reply(response.status, _text(response.read()))

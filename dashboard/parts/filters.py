@@ -10,9 +10,10 @@ import streamlit as st
 
 from dashboard.ranges import RANGES
 from pointsman.queries import DecisionFilter
-from pointsman.words import Forced, Origin, OutcomeStatus, RouterKind, members
+from pointsman.words import Forced, Origin, OutcomeStatus, Pattern, RouterKind, members
 
 ANY = "any"
+DISAGREE = "A candidate or shadow that was asked beside the router that served chose another worker."
 YES_NO = {ANY: None, "yes": True, "no": False}
 FORCED: dict[str, Any] = {ANY: None, "not forced": False, "forced": True} | {
     reason: reason for reason in members(Forced)
@@ -27,6 +28,12 @@ KEYS = (
     "filter-explored",
     "filter-forced",
     "filter-feedback",
+    "filter-pattern",
+    "filter-tag",
+    "filter-key",
+    "filter-disagree",
+    "filter-reward-low",
+    "filter-reward-high",
     "filter-origin",
     "filter-low",
     "filter-high",
@@ -57,15 +64,23 @@ def form(workers: Sequence[str], on_change: Callable[[], None]) -> DecisionFilte
         is_forced = forced.selectbox("Forced", list(FORCED), key="filter-forced")
         has_feedback = feedback.selectbox("Feedback", list(YES_NO), key="filter-feedback")
         chosen_origin = origin.selectbox("Origin", [*members(Origin), ANY], key="filter-origin")
-        low, high, episode = st.columns([1, 1, 2])
+        pattern, disagree, tag, key = st.columns(4)
+        chosen_pattern = pattern.selectbox("Pattern", [ANY, *members(Pattern)], key="filter-pattern")
+        disagreed = disagree.selectbox("Routers disagree", list(YES_NO), key="filter-disagree", help=DISAGREE)
+        tagged = tag.text_input("Tag", key="filter-tag", max_chars=200).strip()
+        keyed = key.text_input("API key begins with", key="filter-key", max_chars=64, help="As keys are shown.").strip()
+        low, high, worst, best = st.columns(4)
         low_ms = low.number_input("Latency from, ms", min_value=0, value=None, key="filter-low")
         high_ms = high.number_input("Latency to, ms", min_value=0, value=None, key="filter-high")
-        episode_id = episode.text_input("Episode id", key="filter-episode").strip()
+        low_reward = worst.number_input("Reward from", 0.0, 1.0, None, key="filter-reward-low")
+        high_reward = best.number_input("Reward to", 0.0, 1.0, None, key="filter-reward-high")
+        episode_id = st.text_input("Episode id", key="filter-episode").strip()
         st.form_submit_button("Apply", type="primary", on_click=on_change)
     length = RANGES[chosen_range]
     return DecisionFilter(
         search=search or None,
         worker=_given(chosen_worker),
+        pattern=cast(Pattern | None, _given(chosen_pattern)),
         router_kind=cast(RouterKind | None, _given(chosen_kind)),
         status=cast(OutcomeStatus | None, _given(chosen_status)),
         explored=YES_NO[is_explored],
@@ -75,6 +90,11 @@ def form(workers: Sequence[str], on_change: Callable[[], None]) -> DecisionFilte
         min_latency_ms=low_ms,
         max_latency_ms=high_ms,
         feedback=YES_NO[has_feedback],
+        min_reward=low_reward,
+        max_reward=high_reward,
+        tag=tagged or None,
+        key=keyed or None,
+        disagreement=YES_NO[disagreed],
         origin=cast(Origin | None, _given(chosen_origin)),
     )
 

@@ -10,8 +10,10 @@ from typing import Any
 
 import streamlit as st
 
+from dashboard import go
 from dashboard.data import Source
-from dashboard.parts import calls, choice, feedback
+from dashboard.parts import calls, choice, feedback, others
+from dashboard.tree import dot
 from dashboard.words import NOTHING, dollars, milliseconds, moment, number, plain
 
 Record = dict[str, Any]
@@ -20,6 +22,7 @@ Record = dict[str, Any]
 def draw(record: Record, source: Source) -> None:
     decision = record["decision"]
     _heading(record)
+    st.graphviz_chart(dot(record), width="stretch" if record["children"] else "content", alt="The decision as a tree")
     st.subheader("Request")
     _request(record["request"])
     st.subheader("Choice")
@@ -27,6 +30,7 @@ def draw(record: Record, source: Source) -> None:
     st.subheader("Calls")
     calls.draw(record["calls"])
     _children(record["children"])
+    others.draw(record, source)
     st.subheader("Feedback")
     feedback.listed(record["feedback"])
     feedback.form(record, source)
@@ -52,6 +56,8 @@ def _heading(record: Record) -> None:
             f"episode {decision['episode_id'] or 'none'}"
         )
     )
+    if decision["episode_id"] and st.button("Its episode", icon=":material/forum:"):
+        go.to("episodes", episode=decision["episode_id"])
     _marks(decision, outcome)
     with st.container(horizontal=True, gap="small"):
         _fact("Chosen", decision["chosen"])

@@ -6,12 +6,12 @@ import streamlit as st
 
 from dashboard import data
 from dashboard.parts import filters, record, table
+from dashboard.parts.pager import Pager
 from pointsman.ids import is_uuid
 from pointsman.queries import decision_record, decisions_page, find_decision
 
 PARAMETER = "decision"
 PAGE_SIZE = 50
-CURSORS = "cursors"  # the cursors of the pages before this one, newest first
 
 
 def page() -> None:
@@ -27,26 +27,15 @@ def page() -> None:
 def _list(source: data.Source) -> None:
     st.title("Decisions")
     _open_by_id(source)
-    wanted = filters.form(source.workers, on_change=_first_page)
-    cursors: list[str] = st.session_state.setdefault(CURSORS, [])
-    before = cursors[-1] if cursors else None
+    pager = Pager("decisions")
+    wanted = filters.form(source.workers, on_change=pager.first)
+    before = pager.before
     found = decisions_page(source.engine, source.project, wanted, before=before, limit=PAGE_SIZE)
     if not found.rows:
         st.info("No decision passes these filters.")
         return
     chosen = table.decisions(found.rows)
-    newer, older, where = st.columns([1, 1, 4], vertical_alignment="center")
-    newer.button("Newer", icon=":material/chevron_left:", disabled=not cursors, on_click=_newer, width="stretch")
-    older.button(
-        "Older",
-        icon=":material/chevron_right:",
-        icon_position="right",
-        disabled=found.older is None,
-        on_click=_older,
-        args=(found.older,),
-        width="stretch",
-    )
-    where.caption(f"Page {len(cursors) + 1}, {len(found.rows)} decisions, newest first. Select one to open it.")
+    pager.buttons(found.older, f"{len(found.rows)} decisions, newest first. Select one to open it.")
     if chosen is not None:
         _open(chosen)
 
@@ -81,16 +70,3 @@ def _open_by_id(source: data.Source) -> None:
 def _open(identity: str) -> None:
     st.query_params[PARAMETER] = identity
     st.rerun()
-
-
-def _first_page() -> None:
-    st.session_state[CURSORS] = []
-
-
-def _older(cursor: str | None) -> None:
-    if cursor is not None:
-        st.session_state[CURSORS].append(cursor)
-
-
-def _newer() -> None:
-    st.session_state[CURSORS].pop()

@@ -209,3 +209,30 @@ def test_a_gateway_that_is_away_is_named(page, configure, database_url, log):
     open_with_gateway(page, configure, database_url, log, 1)
     give(page)
     assert page.error[0].value.startswith("The gateway does not answer")
+
+
+def test_another_router_is_asked_without_a_call(page, log, gateway, configure, database_url):
+    gateway.reply = json.dumps(
+        {"worker": "brook", "propensity": 0.95, "probabilities": {"atlas": 0.05, "brook": 0.95}, "scores": None}
+    ).encode()
+    configure(database_url, port=gateway.server_port)
+    row = log.decisions[0]
+    page.query_params["decision"] = row["id"]
+    page.run()
+    button(page, "What would it choose?").click().run()
+    assert not page.exception
+    (path, _, sent) = gateway.seen[-1]
+    assert path == "/v1/route"
+    assert sent["model"] == f"pointsman@{row['router_version_id']}"
+    assert sent["messages"] == log.requests[row["request_id"]]["body"]["messages"]
+    assert "It would draw brook" in page.info[0].value
+
+
+def test_a_filter_by_routers_that_disagree(page, log):
+    page.run()
+    page.selectbox(key="filter-disagree").set_value("yes")
+    button(page, "Apply").click().run()
+    assert [info.value for info in page.info] == ["No decision passes these filters."]
+    page.selectbox(key="filter-disagree").set_value("no")
+    button(page, "Apply").click().run()
+    assert listed(page) == newest(log)[:PAGE_SIZE]

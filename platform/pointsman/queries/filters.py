@@ -7,7 +7,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, exists, false, func, literal_column, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    String,
+    and_,
+    cast,
+    exists,
+    false,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+)
+from sqlalchemy.dialects.postgresql import JSONB
 
 from pointsman.queries.scope import (
     DECISION,
@@ -19,8 +32,11 @@ from pointsman.queries.scope import (
     of_project,
     standing,
 )
-from pointsman.words import Forced, Origin, OutcomeStatus, RouterKind
+from pointsman.tables import METADATA
+from pointsman.words import Forced, Origin, OutcomeStatus, Pattern, RouterKind
 
+KEY = METADATA.tables["api_key"]
+REWARD = METADATA.tables["reward"]
 SEARCHED: ColumnElement[str] = literal_column("to_tsvector('simple', left(request.text, 8000))")
 """The indexed expression of `ix_request_search`, in the same words, or the index is not used."""
 
@@ -29,11 +45,14 @@ SEARCHED: ColumnElement[str] = literal_column("to_tsvector('simple', left(reques
 class DecisionFilter:
     """All that are given must hold. `search` is in web-search form: words, "a phrase", -not, or.
 
-    `forced` is a reason, or True for any and False for none. Latencies are milliseconds.
+    `forced` is a reason, or True for any and False for none. Latencies are milliseconds. `key` is the beginning of
+    an API key as it is shown, or its id. Rewards are under any spec. `disagreement`: a router that was asked beside
+    the one that served chose another worker.
     """
 
     search: str | None = None
     worker: str | None = None
+    pattern: Pattern | None = None
     router_kind: RouterKind | None = None
     status: OutcomeStatus | None = None
     explored: bool | None = None
@@ -44,6 +63,11 @@ class DecisionFilter:
     min_latency_ms: float | None = None
     max_latency_ms: float | None = None
     feedback: bool | None = None
+    min_reward: float | None = None
+    max_reward: float | None = None
+    tag: str | None = None
+    key: str | None = None
+    disagreement: bool | None = None
     origin: Origin | None = "traffic"
 
     @property
@@ -52,7 +76,7 @@ class DecisionFilter:
 
     @property
     def needs_request(self) -> bool:
-        return bool(self.search and self.search.strip())
+        return bool(self.search and self.search.strip()) or self.tag is not None or self.key is not None
 
 
 def conditions(filters: DecisionFilter, project: str | None) -> Iterator[ColumnElement[bool]]:
@@ -64,6 +88,8 @@ def conditions(filters: DecisionFilter, project: str | None) -> Iterator[ColumnE
         yield d.origin == filters.origin
     if filters.worker is not None:
         yield d.chosen == filters.worker
+    if filters.pattern is not None:
+        yield d.pattern == filters.pattern
     if filters.router_kind is not None:
         yield d.router_kind == filters.router_kind
     if filters.explored is not None:
@@ -74,6 +100,10 @@ def conditions(filters: DecisionFilter, project: str | None) -> Iterator[ColumnE
         yield _same_id(d.episode_id, filters.episode_id)
     if filters.feedback is not None:
         yield _has_feedback() if filters.feedback else ~_has_feedback()
+    if filters.disagreement is not None:
+        yield _disagreed() if filters.disagreement else ~_disagreed()
+    if (filters.min_reward, filters.max_reward) != (None, None):
+        yield _rewarded(filters.min_reward, filters.max_reward)
     yield from _on_outcome(filters)
     yield from _on_request(filters, project)
 
@@ -106,6 +136,21 @@ def _has_feedback() -> ColumnElement[bool]:
     return or_(own, of_episode)
 
 
+def _disagreed() -> ColumnElement[bool]:
+    """`shadow_picks` is NULL where one router alone was asked."""
+    d = DECISION.c
+    picks = func.jsonb_array_elements(d.shadow_picks["picks"]).table_valued("value").render_derived()
+    worker = cast(picks.c.value, JSONB)["worker"].astext
+    return d.shadow_picks.is_not(None) & exists(select(literal(1)).select_from(picks).where(worker != d.chosen))
+
+
+def _rewarded(low: float | None, high: float | None) -> ColumnElement[bool]:
+    r, d = REWARD.c, DECISION.c
+    within = [r.value >= low] if low is not None else []
+    within += [r.value <= high] if high is not None else []
+    return exists(select(r.outcome_id).where(r.decision_id == d.id, r.project_id == d.project_id, *within))
+
+
 def _on_outcome(filters: DecisionFilter) -> Iterator[ColumnElement[bool]]:
     o = OUTCOME.c
     if filters.needs_outcome:
@@ -122,9 +167,13 @@ def _on_request(filters: DecisionFilter, project: str | None) -> Iterator[Column
     if not filters.needs_request:
         return
     earliest = filters.since - REQUEST_LEAD if filters.since else None
-    query = func.websearch_to_tsquery("simple", filters.search)
-    yield and_(
-        of_project(REQUEST, project),
-        in_time(REQUEST.c.id, earliest, filters.until),
-        SEARCHED.bool_op("@@")(query),
-    )
+    yield and_(of_project(REQUEST, project), in_time(REQUEST.c.id, earliest, filters.until))
+    if filters.search and filters.search.strip():
+        yield SEARCHED.bool_op("@@")(func.websearch_to_tsquery("simple", filters.search))
+    if filters.tag is not None:
+        yield REQUEST.c.tags.any(filters.tag)
+    if filters.key is not None:
+        named = or_(
+            KEY.c.prefix.startswith(filters.key, autoescape=True), cast(KEY.c.id, String) == filters.key.lower()
+        )
+        yield REQUEST.c.key_id.in_(select(KEY.c.id).where(named, of_project(KEY, project)))
