@@ -1,7 +1,8 @@
 """HTTP/1.1 as uvicorn serves it, with a limit to how long a request's head may take, and how large it may be.
 
 uvicorn waits for ever for a head that was begun or never was, so a few slow clients could hold every
-connection. A body has its own limits, where it is read; an idle connection uvicorn's keep-alive.
+connection. A body has its own limits, where it is read. An idle connection has uvicorn's keep-alive, but one timer
+that looks now and then in place of one that is set and cancelled with every request.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ from __future__ import annotations
 import asyncio
 import socket
 from http import HTTPStatus
+from urllib.parse import unquote
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from harness.gateway.cycle import Cycle
 from harness.gateway.responses import error_body
 from pointsman.errors import RequestError
 
@@ -28,7 +32,9 @@ class RequestProtocol(HttpToolsProtocol):
     head_seconds = 15.0
     max_head_bytes = MAX_HEAD_BYTES
 
-    _deadline: asyncio.TimerHandle | None = None
+    _timer: asyncio.TimerHandle | None = None
+    _head_due: float | None = None  # while a head is awaited that must come soon
+    _idle_since = 0.0
     _waiting_bytes = 0  # of the head that has begun
     _in_body = False
     _looking = False  # at what is unsent
@@ -39,7 +45,10 @@ class RequestProtocol(HttpToolsProtocol):
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._head_came()
+        if self._timer is not None:
+            self._timer.cancel()
+        if isinstance(self.cycle, Cycle):
+            self.cycle.lost()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -66,17 +75,60 @@ class RequestProtocol(HttpToolsProtocol):
             self._waiting_bytes += len(data)
         if self._waiting_bytes > self.max_head_bytes:
             self._refuse(431, "the head of the request is too large", "head_too_large")
-        elif self._deadline is None and self.timeout_keep_alive_task is None:
+        elif self._head_due is None:
             self._await_head()
 
     def on_headers_complete(self) -> None:
-        self._head_came()
+        self._waiting_bytes = 0
+        self._head_due = None
         self._in_body = True
-        super().on_headers_complete()
+        version: str = self.parser.get_http_version()
+        scope = self.scope
+        scope["method"] = self.parser.get_method().decode("ascii")
+        scope["http_version"] = version
+        url = httptools.parse_url(self.url)
+        path = url.path.decode("ascii")
+        scope["path"] = unquote(path) if "%" in path else path
+        scope["raw_path"] = url.path
+        scope["query_string"] = url.query or b""
+        if self.parser.should_upgrade() and self._should_upgrade():
+            return
+        before = self.cycle
+        self.cycle = Cycle(
+            scope=scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=[],
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=version != "1.0" and self.parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        if before is None or before.response_complete:
+            self._start_asgi_task(self.cycle, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
 
     def on_message_complete(self) -> None:
         self._in_body = False
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            cycle, app = self.pipeline.pop()
+            self._start_asgi_task(cycle, app)
+            return
+        self._idle_since = self.loop.time()
+        if self._timer is None:
+            self._timer = self.loop.call_later(self.timeout_keep_alive, self._look)
 
     def _between_requests(self) -> bool:
         """Whether what came so far is answered, and the next head is not here yet."""
@@ -85,19 +137,21 @@ class RequestProtocol(HttpToolsProtocol):
         return self.cycle is None or self.cycle.response_complete
 
     def _await_head(self) -> None:
-        self._deadline = self.loop.call_later(self.head_seconds, self._late)
+        self._head_due = self.loop.time() + self.head_seconds
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self.loop.call_later(self.head_seconds, self._look)
 
-    def _head_came(self) -> None:
-        self._waiting_bytes = 0
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def _late(self) -> None:
-        self._deadline = None
+    def _look(self) -> None:
+        """Ends the connection if a head or the next request is overdue, else looks again when one may be."""
+        self._timer = None
         if not self._between_requests():
-            return
-        if self._waiting_bytes:
+            return  # the end of the answer sets the timer again
+        now = self.loop.time()
+        due = self._head_due if self._head_due is not None else self._idle_since + self.timeout_keep_alive
+        if now < due - 0.001:
+            self._timer = self.loop.call_later(due - now, self._look)
+        elif self._waiting_bytes:
             self._refuse(408, "the head of the request did not arrive in time", "head_timeout")
         else:
             self.transport.close()

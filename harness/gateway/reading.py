@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from harness.gateway.access import Headers, header
+from harness.gateway.cycle import cycle_of
 from harness.gateway.responses import Receive
 from pointsman.errors import RequestError
 
@@ -16,6 +18,11 @@ async def read_body(receive: Receive, headers: Headers, limit: int, *, seconds: 
     length = header(headers, b"content-length")
     if length is not None and length.isdigit() and int(length) > limit:
         raise _too_large(limit)
+    cycle = cycle_of(receive)
+    if cycle is not None and (whole := cycle.whole_body()) is not None:
+        if len(whole) > limit:
+            raise _too_large(limit)
+        return whole
     try:
         async with asyncio.timeout(seconds):
             return await _read_parts(receive, limit)
@@ -37,6 +44,17 @@ async def _read_parts(receive: Receive, limit: int) -> bytes | None:
         if not message.get("more_body"):
             return b"".join((*parts, part)) if parts else part
         parts.append(part)
+
+
+def when_left(receive: Receive, call: Callable[[], None]) -> Callable[[], object]:
+    """Calls when the client has left. Returns what ends the watching."""
+    cycle = cycle_of(receive)
+    if cycle is not None:
+        cycle.when_left(call)
+        return lambda: cycle.when_left(None)
+    gone = asyncio.ensure_future(until_disconnect(receive))
+    gone.add_done_callback(lambda done: None if done.cancelled() else call())
+    return gone.cancel
 
 
 async def until_disconnect(receive: Receive) -> None:
