@@ -22,9 +22,16 @@ def one_hot(numbers: Integers, size: int) -> Floats:
     return result
 
 
-def group_sums(values: Floats, numbers: Integers, size: int, strength: float) -> Floats:
+def cell_weights(values: Floats, weights: Floats | None) -> Floats:
+    """What every cell of `values` [n, k] counts: nothing where it is NaN, 1 elsewhere unless weights are given."""
+    tried = ~np.isnan(values)
+    result: Floats = tried.astype(np.float64) if weights is None else np.where(tried, weights, 0.0)
+    return result
+
+
+def group_sums(values: Floats, numbers: Integers, size: int, strength: float, weights: Floats | None = None) -> Floats:
     """Σ values ÷ (count + strength) per group, [size, k]; NaN counts nowhere."""
     members = one_hot(numbers, size)
-    tried = ~np.isnan(values)
-    result: Floats = members.T @ np.where(tried, values, 0) / (members.T @ tried + strength)
+    counted = cell_weights(values, weights)
+    result: Floats = members.T @ (counted * np.nan_to_num(values)) / (members.T @ counted + strength)
     return result

@@ -52,9 +52,15 @@ class Clusters:
         }
 
 
-def fit_clusters(points: Floats, rewards: Floats, seed: int, config: ClusterConfig = ClusterConfig()) -> Clusters:
-    """On points [n, d] and rewards [n, k] (NaN where not tried)."""
-    base = arm_means(rewards)
+def fit_clusters(
+    points: Floats,
+    rewards: Floats,
+    seed: int,
+    config: ClusterConfig = ClusterConfig(),
+    weights: Floats | None = None,
+) -> Clusters:
+    """On points [n, d] and rewards [n, k] (NaN where not tried), each counting by `weights` [n, k]."""
+    base = arm_means(rewards, weights)
     centroids: list[Floats] = []
     residuals: list[Floats] = []
     for number in range(config.seeds):
@@ -64,7 +70,7 @@ def fit_clusters(points: Floats, rewards: Floats, seed: int, config: ClusterConf
                 break
             centres = kmeans(points, size, seed + number)
             nearest = nearest_centroid(points, centres)
-            step = group_sums(left, nearest, size, config.strength)
+            step = group_sums(left, nearest, size, config.strength, weights)
             left = left - step[nearest]
             centroids.append(centres)
             residuals.append(step / config.seeds)

@@ -103,11 +103,20 @@ def fit_posterior(rows: Any, numbers: Integers, tasks: tuple[str, ...], *, c: fl
     return Posterior(tuple(tasks[number] for number in present), np.ascontiguousarray(weight), bias)
 
 
-def fit_mixture(rows: Any, rewards: Floats, numbers: Integers, tasks: tuple[str, ...], *, c: float) -> Mixture:
+def fit_mixture(
+    rows: Any,
+    rewards: Floats,
+    numbers: Integers,
+    tasks: tuple[str, ...],
+    *,
+    c: float,
+    weights: Floats | None = None,
+) -> Mixture:
     """D0 of `docs/papers.md`: a task posterior times shrunk means. Tasks are used here, never at prediction."""
     posterior = fit_posterior(rows, numbers, tasks, c=c, iterations=60)
     kept = [tasks.index(task) for task in posterior.tasks]
-    return Mixture(posterior, shrunk_means(one_hot(numbers, len(tasks))[:, kept], rewards))
+    members = one_hot(numbers, len(tasks))[:, kept]
+    return Mixture(posterior, shrunk_means(members, rewards, weights=weights))
 
 
 def fit_ridge(rows: Any, rewards: Floats, *, alpha: float) -> Linear:

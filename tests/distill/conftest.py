@@ -72,3 +72,31 @@ def tiny_qwen(tmp_path_factory: pytest.TempPathFactory, table: RewardTable) -> P
     )  # fmt: skip
     Qwen3Model(config).save_pretrained(folder)
     return folder
+
+
+@pytest.fixture
+def run_job(empty_database: str, engine: Any, tmp_path: Path) -> Any:
+    """`run_job(kind, params, project)`: a job begun and run in this process to its end; its view."""
+    from pointsman.config import Settings
+    from pointsman.jobs.attempt import attempt
+    from pointsman.jobs.claiming import claim
+    from pointsman.jobs.context import JobContext
+    from pointsman.jobs.ending import finish
+    from pointsman.jobs.store import Jobs
+    from pointsman.jobs.workplace import Workplace, new_owner
+
+    settings = Settings.read({"POINTSMAN_HOME": str(tmp_path / "home")}, cwd=tmp_path)
+    place = Workplace.read(settings, database_url=empty_database)
+
+    def run(kind: str, params: dict[str, Any], project: str) -> Any:
+        jobs = Jobs(engine)
+        begun = jobs.start(kind, params, project_id=project, asked_by="test")
+        held = claim(engine, begun.id, new_owner())
+        assert held is not None
+        with JobContext.open(place, engine, held) as context:
+            end = attempt(context)
+        finish(engine, end)
+        return jobs.get(begun.id)
+
+    run.place = place  # type: ignore[attr-defined]
+    return run

@@ -1,6 +1,7 @@
 """The rows, one module per subject: who (`identity`), what they may spend (`budget`), the pool (`pool`),
 routers (`router`), the log (`log`), background work (`jobs`), memory of teams (`teams`),
 rewards and audits (`search`), gates and certificates (`claims`), what serves (`promotion`), who did what (`actors`),
+label sets (`learning`),
 people's reviews (`review`), hourly sums (`rollup`).
 
 SQLModel is for schema, migrations and reads. The log is written by the shipper's COPY alone. Log
@@ -20,6 +21,7 @@ from pointsman.tables.jobs import (
     RateBucketRow,
     ScheduleRow,
 )
+from pointsman.tables.learning import LabelSetRow
 from pointsman.tables.log import Call, Decision, Episode, Feedback, Outcome, Request
 from pointsman.tables.pool import Card, PoolSnapshot, PriceRow, WorkerEndpoint, WorkerRow
 from pointsman.tables.promotion import DetectorRow, DialRow, PromotionRow
@@ -55,6 +57,7 @@ __all__ = [
     "JobLogRow",
     "JobRow",
     "JudgeScoreRow",
+    "LabelSetRow",
     "MemoryItem",
     "Outcome",
     "PoolSnapshot",
