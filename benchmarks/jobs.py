@@ -50,7 +50,7 @@ def _measure(broker: str, arguments: argparse.Namespace) -> dict[str, Any]:
     began = time.monotonic()
     drained: dict[str, Any] = {"drain_per_s": None, "urgent_s": None, "lost": 0, "doubled": 0}
     if not arguments.no_drain:
-        with scene(broker, notes=False) as at:
+        with scene(broker, notes=False, sandbox=False) as at:
             drained = drain(at)
         _show(broker, "drain", drained)
     rounds = arguments.rounds or (QUICK_ROUNDS if arguments.quick else ROUNDS[broker])

@@ -26,7 +26,6 @@ def drain(at: Scene, jobs: int = JOBS) -> dict[str, Any]:
     """The figures; `lost` and `doubled` count jobs that were not run, and jobs that were run twice."""
     board = at.board
     first = _fill(board, jobs)
-    bytes_before = _bytes(board)
     homes = [at.home("concurrency = 1\n")]
     homes.append(homes[0] if at.server is None else at.home("concurrency = 1\n"))
     workers = [home.worker("--queues", "default", ready=False) for home in homes]
@@ -53,7 +52,7 @@ def drain(at: Scene, jobs: int = JOBS) -> dict[str, Any]:
         "lost": ran.lost,
         "doubled": ran.doubled,
         "broker_mb": None if memory is None else round(memory / 1e6, 1),
-        "bloat": round(_bytes(board) / bytes_before, 2),
+        "bloat": _bloat(board),
         "exit_codes": codes,
     }
 
@@ -88,8 +87,11 @@ def _left(board: Board) -> int:
     return int(row.n)
 
 
-def _bytes(board: Board) -> int:
-    """Of the table of jobs with its indexes, after a vacuum as the server's own would do."""
+def _bloat(board: Board) -> float:
+    """The table of jobs with its indexes after a vacuum as the server's own does it, by its size without any gap."""
+    sizes = []
     with board.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.exec_driver_sql("VACUUM job")
-        return int(connection.exec_driver_sql("SELECT pg_total_relation_size('job')").scalar_one())
+        for vacuum in ("VACUUM job", "VACUUM FULL job"):
+            connection.exec_driver_sql(vacuum)
+            sizes.append(connection.exec_driver_sql("SELECT pg_total_relation_size('job')").scalar_one())
+    return round(sizes[0] / sizes[1], 2)

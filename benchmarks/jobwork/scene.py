@@ -55,23 +55,24 @@ class Scene:
     postgres: EmbeddedPostgres
     board: Board
     server: Broker | None
-    sandbox_port: int
+    sandbox_port: int | None
     stack: ExitStack
 
     def home(self, jobs: str = "") -> Home:
-        """A data folder with a configuration, the tasks of the sandbox's world, and the broker's address."""
+        """A data folder with a configuration, the tasks of the sandbox's world if it runs, and the broker's address."""
         lines = f"lease = {LEASE}\nvisibility_timeout = {LEASE}\n{jobs}"
         environment = {}
         if self.server is not None:
             lines += '\nbroker_env = "JOBS_BROKER"'
             environment["JOBS_BROKER"] = str(self.server.url)
-        config = toml_text(1, self.sandbox_port, "world") + '\n[database]\nurl = "{database}"\n[jobs]\n{jobs}\n'
+        config = toml_text(1, self.sandbox_port or 9, "world") + '\n[database]\nurl = "{database}"\n[jobs]\n{jobs}\n'
         home = Home(self.board.url, lines, config=_braced(config))
         self.stack.callback(home.close)
         home.environment |= environment
-        (home.path / "tasks").mkdir()
-        told = home.command("sandbox", "tasks", "--n", "6")
-        (home.path / "tasks" / TASKS).write_text(told.stdout)
+        if self.sandbox_port is not None:
+            (home.path / "tasks").mkdir()
+            told = home.command("sandbox", "tasks", "--n", "6")
+            (home.path / "tasks" / TASKS).write_text(told.stdout)
         return home
 
 
@@ -82,7 +83,7 @@ def _braced(config: str) -> str:
 
 
 @contextmanager
-def scene(broker: str, *, notes: bool = True) -> Iterator[Scene]:
+def scene(broker: str, *, notes: bool = True, sandbox: bool = True) -> Iterator[Scene]:
     """Everything but workers, for the length of the block. `broker` is one of `BROKERS`."""
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="pm-jobs-pg-"))
@@ -99,8 +100,7 @@ def scene(broker: str, *, notes: bool = True) -> Iterator[Scene]:
         if broker != "embedded":
             server = RedisServer() if broker == "redis" else RabbitServer()
             stack.callback(server.close)
-        port = _sandbox(stack, folder)
-        yield Scene(postgres, board, server, port, stack)
+        yield Scene(postgres, board, server, _sandbox(stack, folder) if sandbox else None, stack)
 
 
 def _sandbox(stack: ExitStack, folder: Path) -> int:

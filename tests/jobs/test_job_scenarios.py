@@ -15,7 +15,7 @@ def test_a_broker_that_is_away_and_comes_back_empty_loses_no_job_and_no_request(
 
 
 def test_duplicates_collapse_and_an_urgent_job_overtakes_a_long_queue() -> None:
-    with scene("redis", notes=False) as at:
+    with scene("redis", notes=False, sandbox=False) as at:
         found = drain(at, 2_000)
     assert (found["lost"], found["doubled"], found["duplicates_made"], found["exit_codes"]) == (0, 0, 0, [0, 0])
     assert found["urgent_s"] is None or found["urgent_s"] < 5

@@ -105,7 +105,7 @@ def _facts(job: JobView) -> list[tuple[str, object]]:
         ("progress", _progress(job)),
         ("cost", f"{usd(job.cost)}{limit}"),
         ("queue, priority", f"{job.queue}, {job.priority}"),
-        ("attempt, crashes", f"{job.attempt}, {job.crashes}"),
+        ("attempt, crashes, losses", f"{job.attempt}, {job.crashes}, {job.losses}"),
         ("worker", job.lease_owner),
         ("asked by", job.asked_by),
         ("created", f"{job.created_at:%Y-%m-%d %H:%M:%S} UTC"),

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Engine, func, select, update
 from sqlalchemy.dialects.postgresql import JSONB
 
-from pointsman.jobs.lease import Claim, guarded
+from pointsman.jobs.lease import ANEW, Claim, guarded
 from pointsman.jobs.patience import patiently
 from pointsman.jobs.values import storable
 from pointsman.tables import JobRow
@@ -46,7 +46,7 @@ class Checkpoint:
                 connection.execute(
                     update(_jobs)
                     .where(_jobs.c.id == self._held.job_id)
-                    .values(checkpoint=merged, crashes=row.crashes if same else 0)
+                    .values(checkpoint=merged, **({} if same else ANEW))
                 )
 
         patiently(once)

@@ -63,6 +63,7 @@ def run(hello: Hello, cancel: threading.Event) -> None:
         with JobContext.open(place, engine, held, cancel=cancel, helper=hello.owner) as context:
             help_out(context)
         return
+    patiently(lambda: lease.begin(engine, held))
     with JobContext.open(place, engine, held, cancel=cancel) as context:
         end = attempt(context)
     patiently(lambda: ending.finish(engine, end))

@@ -16,14 +16,14 @@ from sqlalchemy import ColumnElement, Engine, Row, and_, bindparam, func, or_, s
 from sqlalchemy.dialects.postgresql import JSONB, insert
 
 from pointsman.database.clean import clean_text
-from pointsman.jobs.lease import LEASE_SECONDS, Claim, guarded
+from pointsman.jobs.lease import ANEW, LEASE_SECONDS, Claim, guarded
 from pointsman.jobs.patience import patiently
 from pointsman.jobs.values import storable
 from pointsman.tables import JobChunkRow, JobRow
 from pointsman.words import ChunkState
 
 TOGETHER = 1_000
-ATTEMPTS = 5
+ATTEMPTS = 10
 """A part that was begun so often and never ended is failed: it ends the worker that tries it."""
 
 _jobs = JobRow.__table__  # type: ignore[attr-defined]
@@ -153,8 +153,8 @@ class Chunks:
         with self._engine.begin() as connection:
             connection.execute(done.values(state="done", result=result, error=None, lease_until=None), rows)
             # Something was achieved since the last crash, so crashes are counted anew.
-            progress = update(_jobs).where(_jobs.c.id == self._job_id, _jobs.c.crashes > 0)
-            connection.execute(progress.values(crashes=0))
+            progress = update(_jobs).where(_jobs.c.id == self._job_id, or_(_jobs.c.crashes > 0, _jobs.c.losses > 0))
+            connection.execute(progress.values(ANEW))
 
     def _change(self, chunks: Collection[Chunk], **values: Any) -> None:
         if chunks:

@@ -36,7 +36,7 @@ from pointsman.jobs.checkpoint import Checkpoint
 from pointsman.jobs.chunks import Chunks, holder
 from pointsman.jobs.fanout import Work, fan_out
 from pointsman.jobs.kinds import kind_of
-from pointsman.jobs.lease import Claim, guarded
+from pointsman.jobs.lease import ANEW, Claim, guarded
 from pointsman.jobs.log import JobLog
 from pointsman.jobs.money import Bill, Money
 from pointsman.jobs.patience import patiently
@@ -225,4 +225,4 @@ class JobContext:
         with guarded(self.engine, self.held) as (connection, row):
             if name not in row.stages_done:
                 done = func.array_append(_jobs.c.stages_done, name)
-                connection.execute(update(_jobs).where(_jobs.c.id == self.job_id).values(stages_done=done, crashes=0))
+                connection.execute(update(_jobs).where(_jobs.c.id == self.job_id).values(stages_done=done, **ANEW))

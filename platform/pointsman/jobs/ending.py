@@ -21,10 +21,11 @@ from pointsman.tables import JobRow
 from pointsman.words import JobState
 
 CRASHES = 3
-"""After so many in a row, with nothing kept in between, a job whose own process crashed is dead."""
+"""After so many crashes of its own in a row, with nothing kept in between, a job is dead."""
 LOSSES = 10
-"""So many it takes where its worker fell silent: a job in a process of its own seldom takes the worker with it, but
-when machines come and go every few seconds, three in a row before the first checkpoint are nobody's fault."""
+"""And after so many ends from outside, with its worker or by somebody's kill: when machines come and go every few
+seconds, three in a row before the first checkpoint are nobody's fault, but a job that takes whole machines with it
+has to end as well. What ends before the job's own code was reached is not counted at all."""
 SILENT = "its worker fell silent"
 AFTER_START = timedelta(seconds=5)
 """The time after Postgres's start during which no lease is taken as expired: workers are only just back."""
@@ -75,27 +76,31 @@ def finish_many(engine: Engine, ends: Sequence[End]) -> None:
 
 def release(engine: Engine, held: Claim, reason: str) -> JobState | None:
     """Gives the job back unfinished, through no fault of its own: another worker goes on with it."""
-    return _put_back(engine, held, 0, reason)
+    return _put_back(engine, held, _back(reason))
 
 
 def release_many(engine: Engine, held: Sequence[Claim], reason: str) -> None:
     """Gives several back in one transaction."""
     if held:
         with engine.begin() as connection:
-            connection.execute(update(_jobs).where(*_each()).values(_back(0, reason)), [_key(one) for one in held])
+            connection.execute(update(_jobs).where(*_each()).values(_back(reason)), [_key(one) for one in held])
 
 
 def crashed(engine: Engine, held: Claim, reason: str) -> JobState | None:
-    """Its process died: it is queued again or, after three times, dead. None: the lease was lost before."""
-    return _put_back(engine, held, 1, reason)
+    """Its process died by itself: it is queued again or, after three times, dead. None: the lease was lost before."""
+    return _put_back(engine, held, _back(reason, crashes=1))
+
+
+def killed(engine: Engine, held: Claim, reason: str) -> JobState | None:
+    """Its process was ended from outside: as `crashed`, but only after ten times dead."""
+    return _put_back(engine, held, _back(reason, losses=1))
 
 
 def expire_leases(
     engine: Engine, now: datetime | None = None, *, only: Collection[str] | None = None, limit: int = 1_000
 ) -> list[Expired]:
-    """Takes their jobs from workers that fell silent: queued again with one crash more.
+    """Takes their jobs from workers that fell silent: queued again or, after ten times, dead.
 
-    Dead after three such crashes are small jobs, which run in the worker itself; after ten the others.
     Jobs that were to be cancelled are. `now` is for tests; without it Postgres's clock counts.
     """
     moment: Any = func.clock_timestamp() if now is None else literal(now)
@@ -108,7 +113,7 @@ def expire_leases(
         silent = silent.where(_jobs.c.id.in_(only))
     locked = silent.order_by(_jobs.c.id).limit(limit).with_for_update(skip_locked=True, key_share=True)
     # A common table expression is run once; a plain subquery may be run again for each row.
-    back = update(_jobs).where(_jobs.c.id == locked.cte("silent").c.id).values(_back(1, SILENT, limit=_SILENT_LIMIT))
+    back = update(_jobs).where(_jobs.c.id == locked.cte("silent").c.id).values(_back(SILENT, losses=_BEGUN))
     with engine.begin() as connection:
         rows = connection.execute(back.returning(_jobs.c.id, _jobs.c.state)).all()
         for row in rows:
@@ -117,10 +122,10 @@ def expire_leases(
     return [Expired(str(row.id), row.state) for row in rows]
 
 
-def _put_back(engine: Engine, held: Claim, crashes: int, reason: str) -> JobState | None:
-    back = update(_jobs).where(*owned(held)).values(_back(crashes, reason)).returning(_jobs.c.state)
+def _put_back(engine: Engine, held: Claim, values: dict[str, Any]) -> JobState | None:
+    back = update(_jobs).where(*owned(held)).values(values)
     with engine.begin() as connection:
-        now: JobState | None = connection.execute(back).scalar_one_or_none()
+        now: JobState | None = connection.execute(back.returning(_jobs.c.state)).scalar_one_or_none()
         if now == "queued":
             notify(connection, held.job_id)
     return now
@@ -150,19 +155,23 @@ def _ended(state: Any, reason: Any, result: Any) -> dict[str, Any]:
     }
 
 
-_SILENT_LIMIT = case((_jobs.c.small, CRASHES), else_=LOSSES)
+_BEGUN = case((_jobs.c.begun, 1), else_=0)
 
 
-def _back(crashes: int, reason: str, limit: Any = CRASHES) -> dict[str, Any]:
-    """The values of a row whose attempt ended without an end of the job; `limit` crashes in a row make it dead."""
-    total = _jobs.c.crashes + crashes
+def _back(reason: str, *, crashes: int = 0, losses: Any = 0) -> dict[str, Any]:
+    """The values of a row whose attempt ended without an end of the job."""
+    crashed, lost = _jobs.c.crashes + crashes, _jobs.c.losses + losses
     to_cancel = _jobs.c.state == "cancelling"
-    too_often = and_(literal(crashes > 0), total >= limit)
-    said = func.concat("crashed ", total, f" times, the last time: {reason}")
+    by_itself, too_often = crashed >= CRASHES, or_(crashed >= CRASHES, lost >= LOSSES)
+    said = case(
+        (by_itself, func.concat("crashed ", crashed, f" times, the last time: {reason}")),
+        else_=func.concat("ended from outside ", lost, f" times, the last time: {reason}"),
+    )
     return {
         "state": case((to_cancel, "cancelled"), (too_often, "dead"), else_="queued"),
         "reason": case((to_cancel, "cancelled"), (too_often, said), else_=reason),
-        "crashes": total,
+        "crashes": crashed,
+        "losses": lost,
         "lease_owner": None,
         "lease_until": None,
         "sent_at": None,

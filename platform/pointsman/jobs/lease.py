@@ -25,13 +25,17 @@ from sqlalchemy import (
 )
 
 from pointsman.errors import JobCancelled, LeaseLost
-from pointsman.jobs.view import FINISHED
 from pointsman.tables import JobRow
 from pointsman.words import JobQueue, JobState
 
 LEASE_SECONDS = 15.0
 """A worker that says nothing for so long has lost its jobs."""
 LOCK_WAIT = "500ms"
+INSIDE = 2
+"""A small job whose worker was lost so often under it runs in a process of its own: there it is seen whose fault it
+is, and it takes nobody with it."""
+ANEW: Mapping[str, Any] = {"crashes": 0, "losses": 0}
+"""Once something was achieved, crashes and losses are counted anew."""
 HELD = ("running", "cancelling")
 
 _jobs = JobRow.__table__  # type: ignore[attr-defined]
@@ -51,9 +55,23 @@ class Claim:
     fence: int
     attempt: int
     crashes: int
+    losses: int
     budget: Decimal | None
     stages_done: tuple[str, ...]
     asked_by: str | None
+
+    @property
+    def inside(self) -> bool:
+        """Whether the job runs in the worker's own process."""
+        return self.small and not self.crashes and self.losses < INSIDE
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where an attempt is: the job's state, and whether the job's own code was reached."""
+
+    state: JobState
+    begun: bool
 
 
 def renew(engine: Engine, held: Claim, lease_s: float = LEASE_SECONDS) -> JobState | None:
@@ -82,7 +100,7 @@ def lock(connection: Connection, held: Claim) -> Row[Any]:
     chosen = select(_jobs).where(*owned(held)).with_for_update(key_share=True)
     row = connection.execute(chosen).one_or_none()
     if row is None:
-        raise LeaseLost(f"job {held.job_id}: fence {held.fence} of {held.owner} is no longer valid")
+        raise _lost(held)
     if row.state == "cancelling":
         raise JobCancelled(f"job {held.job_id} was cancelled")
     return row
@@ -97,12 +115,20 @@ def recover(engine: Engine, job_id: str, owner: str, fence: int) -> Claim:
     return replace(claim_of(row), owner=owner, fence=fence)
 
 
-def outcome(engine: Engine, held: Claim) -> JobState | None:
-    """How this very attempt ended; None while it runs, and where another attempt followed."""
+def begin(engine: Engine, held: Claim) -> None:
+    """Notes that the job's own code comes next: what goes wrong from here on may be its fault. May raise LeaseLost."""
+    with engine.begin() as connection:
+        begun = update(_jobs).where(*owned(held)).values(begun=True)
+        if connection.execute(begun).rowcount == 0:
+            raise _lost(held)
+
+
+def standing(engine: Engine, held: Claim) -> Standing | None:
+    """Of this very attempt; None where another followed."""
     with engine.connect() as connection:
-        mine = select(_jobs.c.state).where(_jobs.c.id == held.job_id, _jobs.c.fence == held.fence)
-        state: JobState | None = connection.execute(mine).scalar_one_or_none()
-    return state if state in FINISHED else None
+        mine = select(_jobs.c.state, _jobs.c.begun).where(_jobs.c.id == held.job_id, _jobs.c.fence == held.fence)
+        row = connection.execute(mine).one_or_none()
+    return None if row is None else Standing(row.state, row.begun)
 
 
 def owned(held: Claim) -> tuple[ColumnElement[bool], ...]:
@@ -113,6 +139,10 @@ def owned(held: Claim) -> tuple[ColumnElement[bool], ...]:
         _jobs.c.lease_owner == held.owner,
         _jobs.c.state.in_(HELD),
     )
+
+
+def _lost(held: Claim) -> LeaseLost:
+    return LeaseLost(f"job {held.job_id}: fence {held.fence} of {held.owner} is no longer valid")
 
 
 def claim_of(row: Row[Any]) -> Claim:
@@ -127,6 +157,7 @@ def claim_of(row: Row[Any]) -> Claim:
         fence=row.fence,
         attempt=row.attempt,
         crashes=row.crashes,
+        losses=row.losses,
         budget=row.budget,
         stages_done=tuple(row.stages_done),
         asked_by=row.asked_by,

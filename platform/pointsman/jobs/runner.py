@@ -56,14 +56,14 @@ class Runner:
         held = claiming.claim(self.engine, job_id, self.owner, self.place.lease_s)
         if held is None:
             return None
-        if held.small:
+        if held.inside:
             return self._run_small([held], stop)[0].state
         return self._supervisor.run(held, stop)
 
     def run_next(self, queues: Collection[JobQueue], stop: threading.Event | None = None) -> list[Ran]:
         """Runs what is most urgent on these queues; empty where nothing waits."""
         held = claiming.claim_next(self.engine, queues, self.owner, self.place.lease_s, small_together=SMALL_TOGETHER)
-        if held and held[0].small:
+        if held and held[0].inside:
             return self._run_small(held, stop)
         return [Ran(one.job_id, state) for one in held if (state := self._supervisor.run(one, stop)) is not None]
 

@@ -24,6 +24,7 @@ from pointsman.errors import BrokenInvariant, UserError
 from pointsman.hashing import content_hash
 from pointsman.ids import new_id
 from pointsman.jobs.kinds import JobKind, kind_of, parse_params
+from pointsman.jobs.lease import ANEW
 from pointsman.jobs.params import to_json
 from pointsman.jobs.reading import JobReader
 from pointsman.jobs.view import JobView
@@ -145,7 +146,7 @@ def notify(connection: Connection, payload: str) -> None:
 _AGAIN: dict[str, Any] = {
     "state": "queued",
     "reason": None,
-    "crashes": 0,
+    **ANEW,
     "ended_at": None,
     "sent_at": None,
     "lease_owner": None,

@@ -28,12 +28,14 @@ from sqlalchemy.exc import DBAPIError
 from pointsman.ids import new_id
 from pointsman.jobs import ending, lease
 from pointsman.jobs.child import CANCEL, Hello
+from pointsman.jobs.death import Death, death, memory_kills
 from pointsman.jobs.ending import End
 from pointsman.jobs.kinds import kind_of
 from pointsman.jobs.lease import Claim
 from pointsman.jobs.log import JobLog
 from pointsman.jobs.patience import passing, patiently
 from pointsman.jobs.store import Jobs
+from pointsman.jobs.view import FINISHED
 from pointsman.jobs.workplace import Workplace
 from pointsman.words import JobState
 
@@ -42,6 +44,8 @@ TICK = 0.1
 ASKED = 1.5
 """Seconds that a child may take to end by itself once it was asked to; half of one more after SIGTERM."""
 TERMINATED = 0.5
+LONGEST_REST = 10.0
+"""Seconds that a worker rests at most after processes that did not get as far as their jobs."""
 LOCK_NOT_AVAILABLE = "55P03"
 NO_FENCE = -1
 TAIL_BYTES = 4_000
@@ -58,6 +62,7 @@ class Supervisor:
     def __init__(self, place: Workplace, engine: Engine) -> None:
         self._place = place
         self._engine = engine
+        self._rest = 0.0
 
     def run(self, held: Claim, stop: threading.Event | None = None) -> JobState | None:
         """Runs the job to its end, or until `stop`; the state it then has, None where another worker has it."""
@@ -68,9 +73,12 @@ class Supervisor:
                 how = self._watch(child, held, stop)
             finally:
                 child.end()
-            return patiently(lambda: self._settle(held, how, child))
+            state = patiently(lambda: self._settle(held, how, child))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+        if self._rest:
+            (stop or threading.Event()).wait(self._rest)
+        return state
 
     def help(self, job_id: str, owner: str, stop: threading.Event | None = None) -> bool:
         """Works on the open parts of a job that runs elsewhere, until none are free. False where it shares none."""
@@ -142,18 +150,34 @@ class Supervisor:
 
     def _settle(self, held: Claim, how: Ending, child: Child) -> JobState | None:
         """Writes what the child could not write itself."""
-        if (told := lease.outcome(self._engine, held)) is not None:
-            return told
+        standing = lease.standing(self._engine, held)
+        if standing is None or standing.begun:
+            self._rest = 0.0
+        if standing is not None and standing.state in FINISHED:
+            return standing.state
         if how == "cancelled":
             return ending.finish(self._engine, End(held, "cancelled", "cancelled"))
         if how in ("stopped", "lost"):
             return ending.release(self._engine, held, "its worker was stopped, or cut off from the database")
-        reason = child.cause()
-        log.warning("job %s: %s", held.job_id, reason)
+        death = child.death()
+        self._say(held, death.words, child.tail())
+        if standing is not None and not standing.begun:
+            return self._not_begun(held, death)
+        end = ending.crashed if death.own else ending.killed
+        return end(self._engine, held, death.words)
+
+    def _not_begun(self, held: Claim, death: Death) -> JobState | None:
+        """The machine's fault, not the job's: another one may have it at once, and this one claims none for a while."""
+        state = ending.release(self._engine, held, f"before the job began: {death.words}")
+        if state is not None and death.own:
+            self._rest = min(max(2 * self._rest, HEARTBEAT), LONGEST_REST)
+        return state
+
+    def _say(self, held: Claim, cause: str, tail: str) -> None:
+        log.warning("job %s: %s", held.job_id, cause)
         words = JobLog(self._engine, held)
-        words.line("\n".join(filter(None, (reason, child.tail()))), "error")
+        words.line("\n".join(filter(None, (cause, tail))), "error")
         words.close()
-        return ending.crashed(self._engine, held, reason)
 
 
 class Child:
@@ -161,6 +185,7 @@ class Child:
 
     def __init__(self, place: Workplace, hello: Hello, folder: Path) -> None:
         self._output = folder / "output.log"
+        self._kills_before = memory_kills()
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "pointsman.jobs.child"],
@@ -195,14 +220,9 @@ class Child:
             with suppress(BrokenPipeError):
                 self._process.stdin.close()
 
-    def cause(self) -> str:
-        """How it died, for people."""
-        code = self._process.returncode
-        if code is None or code >= 0:
-            return f"its process exited with code {code} and without a word on the job's end"
-        name = signal.Signals(-code).name
-        hint = " (out of memory, or kill -9)" if name == "SIGKILL" else ""
-        return f"its process was ended by {name}{hint}"
+    def death(self) -> Death:
+        """How it died."""
+        return death(self._process.returncode, self._kills_before, memory_kills())
 
     def tail(self) -> str:
         """The last of what it printed."""

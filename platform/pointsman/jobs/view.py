@@ -39,6 +39,7 @@ class JobView:
     heartbeat_at: datetime | None
     attempt: int
     crashes: int
+    losses: int
     fence: int
     checkpoint: dict[str, Any]
     effects: dict[str, Any]

@@ -45,6 +45,8 @@ class JobRow(SQLModel, table=True):
     jobs run inside the worker, several in one transaction. `checkpoint` is stage → what its runner kept;
     `effects` is name → the value of each effect that was published. `sent_at` is the last wake-up.
     `done` of `total` is the present stage's progress, `rate` its items a second, `eta_s` what is left.
+    `crashes` in a row are the job's own, `losses` came from outside; `begun` is whether this attempt's
+    process got as far as the job's own code.
     """
 
     __tablename__ = "job"
@@ -85,6 +87,8 @@ class JobRow(SQLModel, table=True):
     heartbeat_at: datetime | None = Field(default=None, sa_column=moment(nullable=True))
     attempt: int = Field(default=0, sa_column=_count())
     crashes: int = Field(default=0, sa_column=_count())
+    losses: int = Field(default=0, sa_column=_count())
+    begun: bool = Field(default=False, sa_column=Column(Boolean, nullable=False, server_default="false"))
     fence: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
     checkpoint: dict[str, Any] = Field(sa_column=_object())
     effects: dict[str, Any] = Field(sa_column=_object())
