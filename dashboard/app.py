@@ -8,12 +8,13 @@ import streamlit as st
 
 from dashboard import access, data, go
 from dashboard.parts.notices import sandbox_banner
-from dashboard.views import decisions, episodes, jobs, overview, workers
+from dashboard.views import decisions, episodes, jobs, overview, review, workers
 
 PAGES: dict[str, tuple[Callable[[], None], str, str]] = {
     "overview": (overview.page, "Overview", "monitoring"),
     "decisions": (decisions.page, "Decisions", "alt_route"),
     "episodes": (episodes.page, "Episodes", "forum"),
+    "review": (review.page, "Review", "rate_review"),
     "workers": (workers.page, "Workers", "smart_toy"),
     "jobs": (jobs.page, "Jobs", "work_history"),
 }

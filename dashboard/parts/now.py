@@ -26,8 +26,8 @@ def section(source: Source) -> None:
     for line in gateway_lines(told or {}):
         st.warning(line, icon=":material/warning:")
     for budget in budgets(source.engine, source.project):
-        if (line := budget_line(budget)) is not None:
-            st.warning(line, icon=":material/payments:")
+        if (spent := budget_line(budget)) is not None:
+            st.warning(spent, icon=":material/payments:")
     alarms.listed(source)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -74,3 +77,28 @@ def page_of():
         return AppTest.from_string(f"from dashboard.views import {view}\n{view}.page()\n", default_timeout=20)
 
     return made
+
+
+@pytest.fixture
+def gateway():
+    """A double of the gateway on loopback: keeps what it was sent, answers as it was told."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["content-length"]))
+            server.seen.append((self.path, dict(self.headers), json.loads(body)))
+            self.send_response(server.status)
+            self.end_headers()
+            self.wfile.write(server.reply)
+
+        def log_message(self, *_):
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.seen, server.status, server.reply = [], 200, b'{"id": "f-1"}'
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()

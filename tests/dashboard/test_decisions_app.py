@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -15,31 +13,6 @@ from dashboard.views.decisions import PAGE_SIZE
 def page(decisions_app, configure, log, database_url):
     configure(database_url)
     return decisions_app
-
-
-@pytest.fixture
-def gateway():
-    """A double of `/v1/feedback` on loopback: keeps what it was sent, answers as it was told."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = self.rfile.read(int(self.headers["content-length"]))
-            server.seen.append((self.path, dict(self.headers), json.loads(body)))
-            self.send_response(server.status)
-            self.end_headers()
-            self.wfile.write(server.reply)
-
-        def log_message(self, *_):
-            return
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.seen, server.status, server.reply = [], 200, b'{"id": "f-1"}'
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join()
 
 
 def listed(page):

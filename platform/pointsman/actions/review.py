@@ -7,7 +7,7 @@ anybody's word: `given_as_feedback` says which one, so that a verdict whose feed
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -79,15 +79,26 @@ def assign(connection: Connection, actor: Actor, project: str, item: str, to: st
 
 
 def take_next(
-    connection: Connection, actor: Actor, project: str, rule: ReviewRule | None, token: str, now: datetime
+    connection: Connection,
+    actor: Actor,
+    project: str,
+    rule: ReviewRule | None,
+    token: str,
+    now: datetime,
+    skipped: Collection[str] = (),
 ) -> Any | None:
-    """The open item that would teach most and that nobody else has, held from now on. None: there is none."""
+    """The open item that would teach most and that nobody else has, held from now on. None: there is none.
+
+    `skipped` are items that this reviewer has put aside.
+    """
     require(actor, "reviewer", "review")
     i = ITEM.c
     mine = [i.project_id == project, i.state == "open", _free(actor, token, now), ~_judged_by(actor.name)]
     mine.append(or_(i.assigned_to.is_(None), i.assigned_to == actor.name))
     if rule is not None:
         mine.append(i.rule == rule)
+    if skipped:
+        mine.append(i.id.not_in(list(skipped)))
     held = and_(i.lock_token == token, i.locked_until > now)
     query = select(ITEM).where(*mine).order_by(held.is_(True).desc(), i.information.desc(), i.id).limit(1)
     row = connection.execute(query.with_for_update(skip_locked=True)).first()
@@ -98,6 +109,7 @@ def open_item(connection: Connection, actor: Actor, project: str, item: str, tok
     """Holds one item; `Taken` where another window has it."""
     require(actor, "reviewer", "review")
     row = _locked(connection, project, item)
+    _require_open(connection, row)
     _require_free(row, token, now)
     return _hold(connection, row, actor, token, now)
 
@@ -116,10 +128,7 @@ def give_verdict(
     require(actor, "reviewer", "give a verdict")
     _check(said)
     row = _locked(connection, project, item)
-    if row.state == "done":
-        raise Taken(
-            "this item is done: " + ", ".join(f"{one.reviewer} said {one.verdict}" for one in _of(connection, row))
-        )
+    _require_open(connection, row)
     _require_free(row, token, now)
     known = _of(connection, row)
     if any(one.reviewer == actor.name for one in known):
@@ -202,6 +211,12 @@ def _locked(connection: Connection, project: str, item: str) -> Any:
     if row is None:
         raise UserError(f"there is no item {item[:60]!r} to review here")
     return row
+
+
+def _require_open(connection: Connection, row: Any) -> None:
+    if row.state == "done":
+        said = ", ".join(f"{one.reviewer} said {one.verdict.replace('_', ' ')}" for one in _of(connection, row))
+        raise Taken(f"this item is done: {said}")
 
 
 def _require_free(row: Any, token: str, now: datetime) -> None:

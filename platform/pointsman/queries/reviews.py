@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Connection, Engine, String, cast, func, select
 
 from pointsman.queries.proportion import Proportion
 from pointsman.statistics.agreement import Agreement, krippendorff
@@ -16,6 +15,8 @@ from pointsman.tables import METADATA
 from pointsman.words import ReviewRule, members
 
 ITEM = METADATA.tables["review_item"]
+LABEL_SET = METADATA.tables["label_set"]
+VERSION = METADATA.tables["router_version"]
 VERDICT = METADATA.tables["verdict"]
 
 
@@ -28,6 +29,16 @@ class Queue:
     done: int
     found: Proportion
     lift: float | None
+
+
+@dataclass(frozen=True)
+class LabelSetLine:
+    """`routers`: ids of the versions that were trained on it."""
+
+    hash: str
+    rows: int
+    made_at: datetime
+    routers: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -72,6 +83,14 @@ def queues(engine: Engine, project: str) -> tuple[Queue, ...]:
     )
 
 
+def open_items(engine: Engine, project: str, limit: int = 50) -> tuple[Any, ...]:
+    """Rows of `review_item` that wait, those that would teach most first."""
+    i = ITEM.c
+    query = select(ITEM).where(i.project_id == project, i.state == "open").order_by(i.information.desc(), i.id)
+    with engine.connect() as connection:
+        return tuple(connection.execute(query.limit(limit)))
+
+
 def verdicts(engine: Engine, project: str, *, reviewer: str | None = None, limit: int = 50) -> tuple[VerdictLine, ...]:
     """The newest, undone ones too."""
     i, v = ITEM.c, VERDICT.c
@@ -88,6 +107,13 @@ def verdicts(engine: Engine, project: str, *, reviewer: str | None = None, limit
         return tuple(_verdict(row) for row in connection.execute(query))
 
 
+def verdict_row(engine: Engine, project: str, verdict: str) -> Any:
+    """The row of `verdict`, for `pointsman.actions.review.feedback_of`."""
+    v = VERDICT.c
+    with engine.connect() as connection:
+        return connection.execute(select(VERDICT).where(v.id == verdict, v.project_id == project)).one()
+
+
 def agreement(engine: Engine, project: str) -> Agreement:
     """Krippendorff's α of the verdicts that stand, over items that at least two people judged."""
     v = VERDICT.c
@@ -97,6 +123,24 @@ def agreement(engine: Engine, project: str) -> Agreement:
         for row in connection.execute(query):
             units[row.item_id].append(row.verdict)
     return krippendorff(list(units.values()))
+
+
+def trail(engine: Engine, project: str, since: datetime) -> tuple[LabelSetLine, ...]:
+    """Label sets that were made after a word was given, oldest first, with the router versions that name them."""
+    s = LABEL_SET.c
+    sets = select(s.hash, s.rows, s.created_at).where(s.project_id == project, s.created_at >= since)
+    with engine.connect() as connection:
+        rows = list(connection.execute(sets.order_by(s.id).limit(5)))
+        return tuple(
+            LabelSetLine(row.hash, row.rows, row.created_at, _trained_on(connection, row.hash)) for row in rows
+        )
+
+
+def _trained_on(connection: Connection, label_set: str) -> tuple[str, ...]:
+    """Router versions whose configuration names the label set."""
+    v = VERSION.c
+    named = cast(v.config, String).contains(label_set, autoescape=True)
+    return tuple(str(found) for found in connection.scalars(select(v.id).where(named).order_by(v.created_at).limit(5)))
 
 
 def _lift(mine: Proportion | None, base: Proportion | None) -> float | None:
@@ -111,7 +155,3 @@ def _verdict(row: Any) -> VerdictLine:
         str(row.id), str(row.item_id), str(row.decision_id), row.reviewer, row.verdict, row.rule, row.better_worker,
         row.comment, feedback, row.given_at, row.undone_at,
     )  # fmt: skip
-
-
-def reviewers_of(lines: Sequence[VerdictLine]) -> tuple[str, ...]:
-    return tuple(sorted({line.reviewer for line in lines}))
