@@ -93,6 +93,14 @@ def ensure_project(connection: Connection, name: str = DEFAULT_PROJECT) -> str:
     return identity
 
 
+def find_project(connection: Connection, name: str) -> str:
+    """The id of the project of this name; `UserError` where there is none."""
+    found = connection.execute(select(_projects.c.id).where(_projects.c.name == name)).scalar()
+    if found is None:
+        raise UserError(f"no project {name!r} is in the log")
+    return str(found)
+
+
 def create_key(
     connection: Connection,
     *,
