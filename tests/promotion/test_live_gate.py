@@ -6,12 +6,13 @@ import random
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from pointsman.actions.actor import Actor
 from pointsman.actions.gates import start_gate
-from pointsman.actions.routers import roll_back
+from pointsman.actions.routers import roll_back, shadow
 from pointsman.identity import DEFAULT_PROJECT_ID as PROJECT
 from pointsman.promotion.certify import recheck
 from pointsman.promotion.register import Overrides
@@ -40,16 +41,36 @@ def until_decided(live: Any, gate: str, requests: int = AT_MOST) -> tuple[Any, i
             return progress, sent
 
 
+def beside(live: Any, version: str, requests: int = 20) -> None:
+    """The candidate as a shadow: it is asked with every request, and its picks change nothing."""
+    with live.engine.begin() as connection:
+        shadow(connection, Actor("ana", "operator"), PROJECT, version, datetime.now(UTC), on=True)
+    live.begin()
+    live.drive(requests, feedback=0)
+    rows = live.gateway.sql("SELECT * FROM decision WHERE origin = 'traffic' AND forced IS NULL")
+    assert len(rows) >= requests
+    for row in rows:
+        assert row.gate_id is None and row.router_version_id != UUID(version)
+        assert [pick["part"] for pick in row.shadow_picks["picks"]] == ["serving", "shadow"]
+        assert row.shadow_picks["picks"][1]["version"] == version
+        serving = row.shadow_picks["picks"][0]["scores"]
+        assert row.explored or serving[row.chosen] == max(serving.values())
+
+
 def test_a_truthful_candidate_is_promoted_over_nonsense_and_rolled_back_by_one_command(
     live: Callable[..., Any],
 ) -> None:
     at = live("nonsense")
     file_version = at.served
     candidate = at.version(at.cards("truthful"))
+    beside(at, candidate)
     gate = start(at, candidate)
+    terms = at.gateway.sql("SELECT terms, ramp, spec_hash, registered_at FROM gate")[0]
     progress, sent = until_decided(at, gate)
     assert progress.state == "promoted", progress
     assert sent <= AT_MOST
+    assert at.gateway.sql("SELECT terms, ramp, spec_hash, registered_at FROM gate")[0] == terms
+    assert at.gateway.sql("SELECT min(assigned_at) AS first FROM gate_row")[0].first > terms.registered_at
     at.begin()
     assert at.served == candidate
     answer = at.gateway.chat("What is 17 times 23?")
@@ -69,7 +90,7 @@ def test_a_truthful_candidate_is_promoted_over_nonsense_and_rolled_back_by_one_c
     at.begin()
     assert at.served == file_version
     done = [row.action for row in at.gateway.sql("SELECT action FROM actor_log ORDER BY id")]
-    assert done == ["gate_start", "promote", "roll_back"]
+    assert done == ["shadow_on", "gate_start", "promote", "roll_back"]
 
 
 def test_an_equal_candidate_is_not_promoted_and_what_is_logged_is_what_was_drawn(live: Callable[..., Any]) -> None:
