@@ -11,7 +11,7 @@ from harness.engine.patterns.cascade import Cascade, CascadeSettings
 from harness.engine.patterns.handoff import Handoff, HandoffSettings
 from harness.engine.patterns.roles import TRIO, Role
 from harness.engine.patterns.sidekick import Sidekick, SidekickSettings
-from harness.engine.patterns.single import Single
+from harness.engine.patterns.single import SingleOfTeam
 from harness.engine.patterns.trinity import Trinity, TrinitySettings
 from harness.engine.patterns.vote import Vote, VoteSettings
 from harness.engine.patterns.workflow import Workflow, WorkflowSettings
@@ -19,10 +19,11 @@ from harness.engine.plan.grammar import Access, Plan, Step
 from pointsman.config.model import PatternConfig, StepConfig
 
 BUILT_IN: Mapping[str, PatternConfig] = {
+    "single": PatternConfig(pattern="single"),
     "trinity": PatternConfig(pattern="trinity"),
     "ultra": PatternConfig(pattern="workflow"),
 }
-"""Served as `pointsman-trinity` and `pointsman-ultra`; a pattern of the same name in the file stands in its place."""
+"""Served as `pointsman-NAME`; a pattern of the same name in the file stands in its place."""
 
 
 def policy_of(name: str, config: PatternConfig, *, certified: float | None = None) -> Policy:
@@ -32,7 +33,7 @@ def policy_of(name: str, config: PatternConfig, *, certified: float | None = Non
     """
     match config.pattern:
         case "single":
-            return Single(name)
+            return SingleOfTeam(name)
         case "trinity":
             return Trinity(_trinity(config), name)
         case "workflow":

@@ -24,13 +24,15 @@ from pointsman.pool import Pool
 from pointsman.words import OutcomeStatus
 
 NO_LIMITS = Limits()
+Ended = tuple[OutcomeStatus, str]
+CLIENT_LEFT: Ended = ("client_cancelled", "the client left")
 
 
 class Engine:
     """Bound to what one request (or one rollout) may use; holds nothing between runs.
 
     `eligible` says who may be chosen at this moment: health changes while a tree runs. `memory` is absent where
-    nothing is to be remembered.
+    nothing is to be remembered. `left` says why a run was broken off from outside.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Engine:
         log: Log,
         eligible: Callable[[], Eligibility] | None = None,
         memory: Memory | None = None,
+        left: Callable[[], Ended] = lambda: CLIENT_LEFT,
     ) -> None:
         self.pool = pool
         self.workers = workers
@@ -48,6 +51,7 @@ class Engine:
         self.log = log
         self.eligible = eligible or (lambda: everybody(pool))
         self.memory: Memory = memory or LocalMemory()
+        self.left = left
 
     async def run(
         self,
@@ -97,7 +101,11 @@ class Engine:
 
     async def suspended(self, project_id: str, tool_call_ids: Sequence[str]) -> State | None:
         """The run that waits for the results of these tool calls, if it is one of this project's."""
-        item = await self.memory.waiting(project_id, tool_call_ids)
+        return self.revived(await self.memory.waiting(project_id, tool_call_ids))
+
+    @staticmethod
+    def revived(item: Item | None) -> State | None:
+        """The run that an item of memory holds."""
         if item is None:
             return None
         try:
@@ -112,7 +120,7 @@ class Engine:
     async def _events(
         self, run: Run, root: Mapping[str, Any] | None, results: Mapping[str, str], extra: Sequence[Message]
     ) -> AsyncGenerator[Event, None]:
-        ours: tuple[OutcomeStatus, str] | None = None
+        ours: Ended | None = None
         try:
             run.begin(root, results, extra)
             while True:
@@ -125,7 +133,7 @@ class Engine:
                 if isinstance(event, Done | Failed):
                     return
         finally:
-            await (run.stop(*ours) if ours else run.stop())
+            await run.stop(*(ours or self.left()))
 
 
 async def final(events: AsyncGenerator[Event, None]) -> Done | Failed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from pointsman.journal import Journal
@@ -52,7 +52,8 @@ class JournalLog:
     """Writes to a gateway's journal. `clean` makes a row fit for it: redacted, or without texts that may not be kept.
 
     A decision's calls wait for its outcome and go in one line with it, as those of a single request do.
-    `seen` is told of every line, for reads of what is not in Postgres yet.
+    `seen` is told of every line, for reads of what is not in Postgres yet. `opening` (the request, its episode) goes
+    in one line with the first decision, so that there is neither without the other.
     """
 
     def __init__(
@@ -60,17 +61,20 @@ class JournalLog:
         journal: Journal,
         clean: Callable[[str, Row], Row] = lambda table, row: row,
         seen: Callable[[list[TableRow]], None] = lambda rows: None,
+        opening: Sequence[TableRow] = (),
     ) -> None:
         self._journal = journal
         self._clean = clean
         self._seen = seen
+        self._opening = opening
         self._ticket = 0
         self._calls: dict[str, list[TableRow]] = {}
 
     def open(self, decision: Row) -> None:
-        rows: list[TableRow] = [("decision", self._clean("decision", decision))]
+        rows: list[TableRow] = [*self._opening, ("decision", self._clean("decision", decision))]
         opens = (decision["id"], decision["project_id"], decision["episode_id"])
         self._ticket = self._journal.append(rows, opens=opens)
+        self._opening = ()
         self._seen(rows)
 
     def call(self, row: Row) -> None:

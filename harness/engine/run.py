@@ -113,7 +113,7 @@ class Run:
             return above.id
         return self.state.request.root_id if self.policy.team else None
 
-    async def stop(self, status: OutcomeStatus = "client_cancelled", reason: str = "the client left") -> None:
+    async def stop(self, status: OutcomeStatus, reason: str) -> None:
         """Ends all that runs, and waits for it: every connection is closed when this returns."""
         if not self.ended:
             self.broken_off = (status, reason)

@@ -21,7 +21,7 @@ from harness.gateway.cache import CachedAnswer
 from harness.gateway.cached import answer_from_cache, key_of
 from harness.gateway.decide import Decision, decide
 from harness.gateway.exchange import Exchange
-from harness.gateway.reading import read_body, until_disconnect
+from harness.gateway.reading import read_body, when_left
 from harness.gateway.repeats import HEADER as IDEMPOTENCY
 from harness.gateway.repeats import run_once
 from harness.gateway.request import ChatRequest
@@ -30,6 +30,9 @@ from harness.gateway.rows import decision_row, episode_row, outcome_row, rejecte
 from harness.gateway.spending import reserve
 from harness.gateway.state import State
 from harness.gateway.surfaces.base import Surface
+from harness.gateway.teams.exchange import serve_team
+from harness.gateway.teams.names import asked_for
+from harness.gateway.teams.opening import Asked
 from pointsman.errors import RequestError, StoreError, UpstreamError
 from pointsman.ids import new_id
 from pointsman.journal.lines import TableRow
@@ -117,11 +120,16 @@ class Chat:
         generation = state.generation
         try:
             request, voice = self.surface.read(body, headers, ids[0], received_at)
-            cache_key = key_of(request, caller, generation) if voice is None else None
+            names = asked_for(request, generation)
+            cache_key = key_of(request, caller, generation) if voice is None and not names else None
             if cache_key is not None and (known := state.cache.get(cache_key)) is not None:
                 await self._answer_again(caller, request, known, ids, received_at, headers, send)
                 return
             episode = await state.episodes.find(caller, request.conversation, request.hints.episode_id)
+            if names:
+                asked = Asked(caller, request, episode, generation, names, ids, body, received_at, began)
+                await serve_team(state, asked, self.surface, voice, receive, send)
+                return
             decision = await decide(
                 request, caller, episode, generation, state.breaker, state.rng, ids=ids, arms=state.arms
             )
@@ -162,8 +170,15 @@ class Chat:
         state = self.state
         task = asyncio.current_task()
         assert task is not None
-        gone = asyncio.ensure_future(until_disconnect(receive))
-        gone.add_done_callback(lambda done: None if done.cancelled() or exchange.ended else task.cancel())
+        left = False
+
+        def leave() -> None:
+            nonlocal left
+            left = True
+            if not exchange.ended:
+                task.cancel()
+
+        unwatch = when_left(receive, leave)
         try:
             await self._call(exchange)
             await state.journal.synced(exchange.ticket)
@@ -173,7 +188,7 @@ class Chat:
         except StoreError as error:
             await exchange.refuse(unlogged(error), "rejected", send, reason="journal")
         except asyncio.CancelledError:
-            if not gone.done():
+            if not left:
                 await exchange.stopped(send)
                 raise
             task.uncancel()
@@ -182,7 +197,7 @@ class Chat:
             # Only a fault of ours leaves an exchange open here; even then its decision gets an outcome.
             exchange.end("upstream_error", reason="a fault in the gateway")
             exchange.close()
-            gone.cancel()
+            unwatch()
 
     async def _call(self, exchange: Exchange) -> None:
         state, request, decision, trace = self.state, exchange.request, exchange.decision, exchange.trace
@@ -224,7 +239,7 @@ class Chat:
             ("decision", decision_row(decision, caller, state.redactor, stored=stored)),
         ]
         if not decision.episode.known:
-            rows.insert(0, episode_row(decision, caller, state.redactor))
+            rows.insert(0, episode_row(decision.episode, decision.decided_at, caller, state.redactor))
         return rows
 
     async def _reject(

@@ -106,17 +106,17 @@ async def decide(
     """
     pool = generation.pool
     direct, served = _asked_for(request.model, caller, generation)
-    needs = _needs(request, generation)
+    needs = needs_of(request, generation)
     # Embeddings stay with one worker whatever its health: another's vectors would be of another space.
     fit = eligible(pool, needs, _well if request.embeddings else breaker.healthy, breaker.down)
     flags = ["health_lifted"] if fit.health_lifted else []
     chosen = Chosen()
     if direct is not None:
         if (reason := fit.reasons[direct.name]) not in (None, "unhealthy"):
-            raise _ineligible({direct.name: reason})
+            raise ineligible({direct.name: reason})
         drawn = forced(direct.name, "direct")
     elif not fit.workers:
-        raise _ineligible(fit.reasons)
+        raise ineligible(fit.reasons)
     else:
         sticky = episode.worker if request.conversation.in_tool_loop else None
         stays = sticky is not None and fit.reasons.get(sticky, "gone") is None
@@ -129,10 +129,10 @@ async def decide(
         elif len(fit.workers) == 1:
             drawn = forced(fit.workers[0].name, "only_one")
         else:
-            consent = _consents(request, caller)
+            consent = consents(request, caller)
             chosen = await choose(
                 served if consent and arms is not None else Served(served.chain, dial=served.dial),
-                Choice(_ask(request), fit.workers, caller.secret, episode),
+                Choice(ask_of(request), fit.workers, caller.secret, episode),
                 generation.config.exploration.epsilon if consent else 0.0,
                 arms,
                 rng,
@@ -177,7 +177,7 @@ def _asked_for(model: str, caller: Caller, generation: Generation) -> tuple[Work
     raise RequestError(message, status=404, code="model_not_found", param="model")
 
 
-def _needs(request: ChatRequest, generation: Generation) -> Needs:
+def needs_of(request: ChatRequest, generation: Generation) -> Needs:
     hints, names = request.hints, generation.pool.by_name
     for field, wanted in (("allowed_workers", hints.allowed_workers), ("excluded_workers", hints.excluded_workers)):
         if unknown := [name for name in wanted or () if name not in names]:
@@ -207,7 +207,7 @@ def _well(worker: str) -> bool:
     return True
 
 
-def _ask(request: ChatRequest) -> Ask:
+def ask_of(request: ChatRequest) -> Ask:
     conversation = request.conversation
     return Ask(
         text=conversation.ask,
@@ -218,7 +218,7 @@ def _ask(request: ChatRequest) -> Ask:
     )
 
 
-def _consents(request: ChatRequest, caller: Caller) -> bool:
+def consents(request: ChatRequest, caller: Caller) -> bool:
     """Whether key and request consent to being learned from: else no ε, no gate, no shadow."""
     return caller.explore and caller.learn and request.store
 
@@ -232,7 +232,7 @@ def _audit_rate(
     return config.audit.rate if may and config.audit.rate else None
 
 
-def _ineligible(reasons: dict[str, str | None]) -> RequestError:
+def ineligible(reasons: dict[str, str | None]) -> RequestError:
     why = ", ".join(f"{name}: {reason}" for name, reason in reasons.items())
     message = f"no worker may answer this request ({why})"
     if "context_window" in reasons.values():

@@ -13,6 +13,9 @@ from harness.gateway.recent import Entry
 from harness.gateway.request import ChatRequest, parse_chat
 from harness.gateway.rows import decision_row, episode_row, request_row
 from harness.gateway.state import State
+from harness.gateway.teams.dry import foretell_team
+from harness.gateway.teams.names import asked_for
+from harness.gateway.teams.opening import Asked
 from pointsman.ids import new_id
 from pointsman.journal.lines import TableRow
 from pointsman.upstream.price import cost
@@ -26,6 +29,10 @@ async def dry_run(state: State, caller: Caller, body: bytes, headers: Headers) -
     """The decision's id, and what would have happened: choice, probabilities, expected cost and latency."""
     chat = parse_chat(body, headers)
     episode = await state.episodes.find(caller, chat.conversation, chat.hints.episode_id)
+    if names := asked_for(chat, state.generation):
+        ids = (new_id(), new_id())
+        asked = Asked(caller, chat, episode, state.generation, names, ids, body, datetime.now(UTC), 0.0)
+        return ids[0], await foretell_team(state, asked)
     decision = await decide(
         chat,
         caller,
@@ -57,7 +64,7 @@ async def _log(state: State, caller: Caller, chat: ChatRequest, decision: Decisi
     row |= {"surface": "route", "learn": False}
     made = decision_row(decision, caller, state.redactor, stored=stored)
     rows: list[TableRow] = [
-        episode_row(decision, caller, state.redactor),
+        episode_row(decision.episode, decision.decided_at, caller, state.redactor),
         ("request", row),
         ("decision", made),
     ]

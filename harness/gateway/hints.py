@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -22,13 +22,18 @@ NAMES = (
     "budget",
     "deadline",
     "disable_fallbacks",
+    "progress",
+    "trace",
 )
 _LISTS = ("allowed_workers", "excluded_workers", "required_tags", "tags")
 MAX_TEXT = 200
 
 
 class Hints(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Unset hints are None. `deadline` is in seconds, `budget` in USD, `quality` from 0 to 1."""
+    """Unset hints are None. `deadline` is in seconds, `budget` in USD, `quality` from 0 to 1.
+
+    Of a team's answer: `progress` tells in its stream what it is at, `trace` puts its tree beside it.
+    """
 
     episode_id: str | None = None
     allowed_workers: tuple[str, ...] | None = None
@@ -39,6 +44,8 @@ class Hints(msgspec.Struct, frozen=True, omit_defaults=True):
     budget: Decimal | None = None
     deadline: float | None = None
     disable_fallbacks: bool = False
+    progress: Literal["comments", "events"] | None = None
+    trace: bool = False
 
 
 NO_HINTS = Hints()
@@ -84,7 +91,11 @@ def _value(name: str, value: Any) -> Any:
         if not isinstance(value, str) or not 1 <= len(value) <= MAX_TEXT or not value.isprintable():
             raise _wrong(name, f"a printable text of 1 to {MAX_TEXT} characters")
         return value
-    if name == "disable_fallbacks":
+    if name == "progress":
+        if value in ("comments", "events"):
+            return value
+        raise _wrong(name, "comments or events")
+    if name in ("disable_fallbacks", "trace"):
         if isinstance(value, bool):
             return value
         if value in ("true", "false"):

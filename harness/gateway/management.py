@@ -27,6 +27,7 @@ from harness.gateway.state import State
 from harness.gateway.subject import decision_named, find_subject
 from harness.gateway.surfaces.anthropic import count_tokens_reply
 from harness.gateway.surfaces.served import SURFACES, surface_of
+from harness.gateway.teams.names import models as patterns
 from pointsman.errors import BrokenInvariant, ConfigError, RequestError, UserError
 from pointsman.ids import is_uuid
 from pointsman.words import Scope
@@ -186,6 +187,7 @@ class Management:
             }
             for worker in generation.pool.workers
         ]
+        models += patterns(generation.config)
         for model in models:
             model |= {"object": "model", "created": 0, "owned_by": "pointsman"}
             if simulation:

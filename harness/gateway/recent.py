@@ -60,6 +60,10 @@ class Recent:
     def get(self, decision_id: str) -> Entry | None:
         return self._entries.get(decision_id)
 
+    def of_request(self, request_id: str) -> list[Entry]:
+        """All decisions of one request, the oldest first: a team's tree."""
+        return [entry for entry in self._entries.values() if entry.decision.get("request_id") == request_id]
+
     def by_completion(self, project_id: str, completion_id: str) -> str | None:
         """The decision whose answer carried this completion id."""
         return self._by_completion.get((project_id, completion_id))

@@ -94,8 +94,29 @@ def _rendered(state: State, entry: Entry) -> dict[str, Any]:
         "router_version": _version(version) if version is not None else None,
         "cards": _cards(decision, generation.pool) if same_pool else {},
         "prices": _prices(generation.pool) if same_pool else {},
-        "children": [],
+        "children": _children(state, entry),
     }
+
+
+def _children(state: State, entry: Entry) -> list[dict[str, Any]]:
+    """The decisions below this one, nested as `pointsman.queries.record` has them."""
+    by_parent: dict[str, list[Entry]] = {}
+    for other in state.recent.of_request(entry.decision["request_id"]):
+        if (parent := other.decision.get("parent_id")) is not None:
+            by_parent.setdefault(parent, []).append(other)
+
+    def below(parent: str) -> list[dict[str, Any]]:
+        return [
+            {
+                "decision": _whole("decision", child.decision),
+                "calls": [_whole("call", call) for call in child.calls],
+                "outcome": _whole("outcome", child.outcome) if child.outcome else None,
+                "children": below(child.decision["id"]),
+            }
+            for child in by_parent.pop(parent, [])
+        ]
+
+    return below(entry.decision["id"])
 
 
 def _whole(table: str, row: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import msgspec
 
 from harness.gateway.access import Caller
 from harness.gateway.decide import Decision
+from harness.gateway.episodes import Episode
 from harness.gateway.request import ChatRequest
 from pointsman.hashing import text_hash
 from pointsman.journal.lines import TableRow
@@ -119,8 +120,7 @@ def rejected_decision_row(decision_id: str, request_id: str, caller: Caller, now
     }
 
 
-def episode_row(decision: Decision, caller: Caller, redactor: Redactor) -> TableRow:
-    episode = decision.episode
+def episode_row(episode: Episode, started_at: datetime, caller: Caller, redactor: Redactor) -> TableRow:
     return (
         "episode",
         {
@@ -129,7 +129,7 @@ def episode_row(decision: Decision, caller: Caller, redactor: Redactor) -> Table
             "source": episode.source,
             "given": redactor.text(episode.given),
             "fingerprint": episode.fingerprint,
-            "started_at": decision.decided_at,
+            "started_at": started_at,
         },
     )
 

@@ -14,6 +14,7 @@ from harness.gateway.feedback import Feedback
 from harness.gateway.records import find_by_completion, find_record, is_young
 from harness.gateway.state import State
 from harness.gateway.surfaces.responses import decision_id as decision_of_response
+from harness.gateway.teams.telling import decision_of_team
 from pointsman.errors import RequestError
 from pointsman.ids import given_episode_id, is_uuid
 from pointsman.tables import METADATA
@@ -37,7 +38,7 @@ async def find_subject(state: State, caller: Caller, word: Feedback) -> Subject:
         identity = word.decision_id.lower()
         return Subject(identity, None, await _knows_decision(state, caller, identity))
     if word.completion_id is not None:
-        if (named := decision_of_response(word.completion_id)) is not None:
+        if (named := decision_of_response(word.completion_id) or decision_of_team(word.completion_id)) is not None:
             return Subject(named, None, await _knows_decision(state, caller, named))
         # Completion ids have no time in them: an unknown one may be on its way from another process.
         found = await decision_named(state, caller.project_id, word.completion_id)
@@ -52,7 +53,7 @@ async def decision_named(state: State, project_id: str, answer_id: str) -> str |
 
     A message's is the completion's behind `msg_`, unless the worker's own began so.
     """
-    if (named := decision_of_response(answer_id)) is not None:
+    if (named := decision_of_response(answer_id) or decision_of_team(answer_id)) is not None:
         return named
     found = await find_by_completion(state, project_id, answer_id)
     plain = answer_id.removeprefix(MESSAGE)

@@ -9,7 +9,7 @@ import pytest
 from harness.engine.configured import BUILT_IN, limits_of, policy_of
 from harness.engine.limits import Limits
 from harness.engine.patterns.roles import Role
-from harness.engine.patterns.single import Single
+from harness.engine.patterns.single import Single, SingleOfTeam
 from harness.engine.patterns.trinity import Trinity
 from harness.engine.patterns.workflow import Workflow
 from harness.engine.plan.grammar import Plan, Step
@@ -73,7 +73,7 @@ access = [1, 2]
 
 def test_the_patterns_that_are_there_without_configuration():
     assert {name: type(policy_of(name, config)) for name, config in BUILT_IN.items()} == {
-        "trinity": Trinity, "ultra": Workflow,
+        "single": SingleOfTeam, "trinity": Trinity, "ultra": Workflow,
     }  # fmt: skip
     assert isinstance(policy_of("plain", config_of('[patterns.plain]\npattern = "single"\n')["plain"]), Single)
 

@@ -28,3 +28,9 @@ class Single(Policy):
     def answer(self, state: State) -> str | None:
         node = state.get(KEY)
         return KEY if node is not None and node.status == "done" else None
+
+
+class SingleOfTeam(Single):
+    """`single` under a root of its own: as a pattern that was named or chosen, with its limits and its one child."""
+
+    team: ClassVar[bool] = True

@@ -122,6 +122,7 @@ class RouterConfig(Section):
     instructions: str | None = Field(None, description="in place of the template's own instructions")
     rules: list[RuleConfig] = Field(default_factory=list)
     classic: str | None = Field(None, description="the folder of a trained classic router, seen from the data folder")
+    patterns: list[Name] = Field(default_factory=list)
 
 
 class TimeoutsConfig(Section):
@@ -230,6 +231,31 @@ class GateConfig(Section):
         return self
 
 
+class FlywheelConfig(Section):
+    """When the log has enough for a new router, and how far the way there goes by itself."""
+
+    enabled: bool = False
+    mode: GateMode = "propose"
+    rows: int = Field(600, ge=1)
+    growth: Annotated[Number, Field(gt=0, le=10)] = 0.5
+    hours: Annotated[Number, Field(ge=0, le=8_760)] = 24
+    budget: Money = Decimal(5)
+    audit: int = Field(0, ge=0, le=1_000_000)
+    toy: bool = False
+    methods: list[Literal["linear", "logistic", "mixture", "clusters", "neighbours"]] = Field(
+        default=["mixture"], min_length=1
+    )
+    learned: bool = True
+    backbone: str | None = None
+    tuner: Literal["none", "svf", "lora"] = "none"
+    evolve: bool = True
+    generations: int = Field(60, ge=1, le=100_000)
+    conductor: bool = False
+    shadow_rows: int = Field(50, ge=0, le=1_000_000)
+    shadow_hours: Annotated[Number, Field(gt=0, le=8_760)] = 24
+    seed: int = 1
+
+
 class DialConfig(Section):
     """The worker that answers what it can be trusted with, and how often it may fail there."""
 
@@ -292,6 +318,7 @@ class PatternConfig(Section):
     """A team of workers that requests may name as a model."""
 
     pattern: Pattern
+    description: str | None = None
     max_calls: int | None = Field(None, ge=1)
     max_tokens: int | None = Field(None, ge=1)
     budget: Money | None = None
@@ -403,6 +430,7 @@ class Config(Section):
     judge: JudgeConfig | None = None
     gate: GateConfig = Field(default_factory=GateConfig)
     dial: DialConfig | None = None
+    flywheel: FlywheelConfig = Field(default_factory=FlywheelConfig)
     alarms: AlarmsConfig = Field(default_factory=AlarmsConfig)
     tracing: TracingConfig = Field(default_factory=TracingConfig)
     jobs: JobsConfig = Field(default_factory=JobsConfig)

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pointsman.config.model import Config, PatternConfig, StepConfig
 
-_OF_ALL = ("pattern", "max_calls", "max_tokens", "budget", "deadline")
+BUILT_IN = ("single", "trinity", "ultra")
+"""The patterns that are there without a section of their own."""
+_OF_ALL = ("pattern", "description", "max_calls", "max_tokens", "budget", "deadline")
 _OF: Mapping[str, tuple[str, ...]] = {
     "trinity": ("max_turns", "roles", "role_choice", "stop_score", "feedback"),
     "workflow": ("max_steps", "rounds", "repairs", "steps"),
@@ -23,6 +25,7 @@ _NEEDED: Mapping[str, str] = {"cascade": "tiers", "sidekick": "sidekicks"}
 def pattern_problems(config: Config) -> Iterator[str]:
     """A line per fault: key, what is wrong, what was expected."""
     names = [worker.name for worker in config.workers]
+    yield from _offered(config)
     for name, pattern in config.patterns.items():
         place = f"patterns.{name}"
         if name in names or name == "default":
@@ -33,6 +36,18 @@ def pattern_problems(config: Config) -> Iterator[str]:
         yield from _named(place, pattern, names)
         yield from _able(place, pattern, config)
         yield from _teams(place, pattern)
+
+
+def _offered(config: Config) -> Iterator[str]:
+    """What the router may choose from for the model `pointsman`."""
+    offered, known = config.router.patterns, dict.fromkeys([*BUILT_IN, *config.patterns])
+    for name in offered:
+        if name not in known:
+            yield f'router.patterns: "{name}" is no pattern, expected some of {list(known)}'
+    if offered and config.router.model is None:
+        yield "router.patterns: a router LLM chooses among them; set router.model, or remove them"
+    if len(set(offered)) < len(offered):
+        yield "router.patterns: expected each name once"
 
 
 def _foreign_keys(place: str, pattern: PatternConfig) -> Iterator[str]:

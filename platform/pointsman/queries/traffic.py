@@ -6,14 +6,18 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, and_, func, select
+from sqlalchemy import ColumnElement, Connection, FromClause, and_, case, func, null, select
 
 from pointsman.queries.scope import DECISION, OUTCOME, in_time, of_project
 from pointsman.queries.summaries import Percentiles
 
 
 def traffic_rows(project: str | None, since: datetime | None, until: datetime | None) -> FromClause:
-    """One row per traffic decision with its outcome. An outcome has its decision's id, hence the same range."""
+    """One row per traffic decision with its outcome. An outcome has its decision's id, hence the same range.
+
+    A team's tree is one row, its root's: its outcome has what the whole tree cost, and `router_cost` is the tree's
+    too. A root chose a pattern and no worker.
+    """
     joined = DECISION.outerjoin(OUTCOME, and_(OUTCOME.c.id == DECISION.c.id, in_time(OUTCOME.c.id, since, until)))
     return (
         select(
@@ -21,11 +25,11 @@ def traffic_rows(project: str | None, since: datetime | None, until: datetime | 
             DECISION.c.project_id,
             DECISION.c.episode_id,
             DECISION.c.decided_at,
-            DECISION.c.chosen,
+            case((DECISION.c.kind == "pattern", null()), else_=DECISION.c.chosen).label("chosen"),
             DECISION.c.router_kind,
             DECISION.c.pattern,
             DECISION.c.router_version_id,
-            DECISION.c.router_cost,
+            (func.coalesce(DECISION.c.router_cost, 0) + _below()).label("router_cost"),
             DECISION.c.explored,
             DECISION.c.forced,
             OUTCOME.c.status,
@@ -38,11 +42,23 @@ def traffic_rows(project: str | None, since: datetime | None, until: datetime | 
         .select_from(joined)
         .where(
             DECISION.c.origin == "traffic",
+            DECISION.c.parent_id.is_(None),
             of_project(DECISION, project),
             in_time(DECISION.c.id, since, until),
         )
         .subquery("traffic")
     )
+
+
+def _below() -> ColumnElement[Any]:
+    """What routing and planning cost below a team's root; 0 for a request that one worker answered."""
+    child = DECISION.alias("child")
+    spent = (
+        select(func.coalesce(func.sum(child.c.router_cost), 0))
+        .where(child.c.request_id == DECISION.c.request_id, child.c.parent_id.is_not(None), child.c.id > DECISION.c.id)
+        .scalar_subquery()
+    )
+    return case((DECISION.c.kind == "pattern", spent), else_=0)
 
 
 def answered_well(traffic: FromClause) -> ColumnElement[int]:
