@@ -12,11 +12,11 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 import psycopg
 from sqlalchemy import Engine
@@ -34,8 +34,10 @@ from pointsman.jobs.reconciler import reconcile
 from pointsman.jobs.schedules import run_due
 from pointsman.jobs.store import CHANNEL
 from pointsman.logs import configure_logging
+from pointsman.probing.pulse import AuditPulse
 from pointsman.processes import when_parent_ends
 from pointsman.promotion.pulse import Pulse
+from pointsman.rewards.job import RewardPulse
 from pointsman.rollups.job import RollupPulse
 
 GATHER_SECONDS = 0.02  # what is announced together is looked at together
@@ -47,11 +49,24 @@ log = logging.getLogger("pointsman.dispatcher")
 FOR_NOW = (psycopg.Error, SQLAlchemyError, BrokerAway, OSError)
 
 
+class Beats(Protocol):
+    """What starts jobs of its own accord: it is told the time at each look, and says nothing that matters here."""
+
+    def beat(self, now: datetime) -> object: ...
+
+
 class Dispatcher:
     """Looks, and between looks listens."""
 
     def __init__(
-        self, engine: Engine, address: str, wire: Wire, schedules: Mapping[str, ScheduleConfig], beat: Beat
+        self,
+        engine: Engine,
+        address: str,
+        wire: Wire,
+        schedules: Mapping[str, ScheduleConfig],
+        beat: Beat,
+        *,
+        pulses: Sequence[Beats] = (),
     ) -> None:
         self._engine = engine
         self._address = psycopg_url(address)
@@ -63,6 +78,7 @@ class Dispatcher:
         self._trouble: str | None = None
         self._gates = Pulse(engine)
         self._rollups = RollupPulse(engine)
+        self._pulses = pulses
 
     def stop(self, signum: int = 0, frame: FrameType | None = None) -> None:
         self._stop.set()
@@ -87,6 +103,8 @@ class Dispatcher:
         run_due(self._engine, self._schedules, now)
         self._gates.beat(now)
         self._rollups.beat(now)
+        for pulse in self._pulses:
+            pulse.beat(now)
         done = reconcile(self._engine, self._wire)
         if done.expired:
             log.warning("%d jobs were taken from workers that fell silent", done.expired)
@@ -143,7 +161,8 @@ def main() -> None:
     url = configured_url(settings, config)
     app = make_app(broker_url(settings, config), visibility_timeout=config.jobs.visibility_timeout)
     engine = make_engine(url, pool_size=2, application="pointsman-dispatcher")
-    dispatcher = Dispatcher(engine, url, Wire(app), config.schedules, Beat(arguments.beat))
+    pulses = (RewardPulse(engine, config), AuditPulse(engine, config))
+    dispatcher = Dispatcher(engine, url, Wire(app), config.schedules, Beat(arguments.beat), pulses=pulses)
     signal.signal(signal.SIGTERM, dispatcher.stop)
     signal.signal(signal.SIGINT, dispatcher.stop)
     when_parent_ends(dispatcher.stop)
