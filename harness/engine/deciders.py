@@ -125,16 +125,7 @@ class ChainDeciders:
         asked = self._orchestrator
         if asked is None:
             return Written(None, fault="no_orchestrator")
-        body = {"model": asked.model, "messages": messages, "temperature": 0, "max_tokens": max_tokens}
-        began = time.perf_counter()
-        try:
-            async with asyncio.timeout(asked.deadline):
-                reply = await asked.lm(body)
-        except UpstreamError as error:
-            return Written(None, model=asked.model, milliseconds=_since(began), fault=error.fault)
-        except TimeoutError:
-            return Written(None, model=asked.model, milliseconds=_since(began), fault="timeout")
-        return Written(content_of(reply), usage_of(reply, asked.price), asked.model, _since(began))
+        return await written_by(asked, messages, max_tokens)
 
     async def _role(self, ask: Ask, roles: Roles, rng: random.Random) -> RoleChoice:
         names = roles.names
@@ -149,6 +140,20 @@ class ChainDeciders:
         if scores is None:
             return _standing_in(roles, forced(names[0], "rule"), None, usage)
         return _standing_in(roles, draw(scores, self._epsilon, rng), scores, usage)
+
+
+async def written_by(asked: Orchestrator, messages: list[Message], max_tokens: int) -> Written:
+    """What an orchestrator LLM says to `messages`; never raises for what it or its server does wrong."""
+    body = {"model": asked.model, "messages": messages, "temperature": 0, "max_tokens": max_tokens}
+    began = time.perf_counter()
+    try:
+        async with asyncio.timeout(asked.deadline):
+            reply = await asked.lm(body)
+    except UpstreamError as error:
+        return Written(None, model=asked.model, milliseconds=_since(began), fault=error.fault)
+    except TimeoutError:
+        return Written(None, model=asked.model, milliseconds=_since(began), fault="timeout")
+    return Written(content_of(reply), usage_of(reply, asked.price), asked.model, _since(began))
 
 
 def for_role(workers: tuple[Worker, ...], roles: Roles, role: str) -> tuple[Worker, ...]:

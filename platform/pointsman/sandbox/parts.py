@@ -18,6 +18,9 @@ _LINK = re.compile(
     re.IGNORECASE,
 )
 _HEAD = re.compile(r"^(?:first:|step 1\.|1\)|begin with this\.|to start with:)\s+", re.IGNORECASE)
+_POINTER = re.compile(
+    r"^\W*(?:(?:do|answer) )?(?:only )?(?:part (\d)(?: of the request)?|the(?: whole)? request)\W*$", re.IGNORECASE
+)
 _IT = re.compile(r"\b(?:the result|that value|that number|that word)\b", re.IGNORECASE)
 
 
@@ -39,6 +42,17 @@ def split(text: str) -> Parts:
     """The parts of a text; a text that asks one thing is its own only part."""
     text = text.strip()[:MAX_CHARS]
     return _listed(text) or _chained(text) or Parts((text,))
+
+
+def pointed(subtask: str, request: str) -> str | None:
+    """The text of the request that a subtask points at ("Do part 2 of the request."); None where it points at none."""
+    pointer = _POINTER.match(subtask)
+    if pointer is None:
+        return None
+    if pointer[1] is None:
+        return request
+    parts = split(request).parts
+    return parts[int(pointer[1]) - 1] if 1 <= int(pointer[1]) <= len(parts) else None
 
 
 def about(part: str, it: str) -> str:

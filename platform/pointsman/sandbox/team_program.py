@@ -14,7 +14,7 @@ from random import Random
 
 from pointsman.sandbox.instructions import Instructions, answer_in
 from pointsman.sandbox.mistakes import mistaken
-from pointsman.sandbox.parts import Parts, about, split
+from pointsman.sandbox.parts import Parts, about, pointed, split
 from pointsman.sandbox.solvers import solve
 from pointsman.sandbox.solvers.checkable import mistaken_numbers, solve_checkable
 
@@ -50,7 +50,7 @@ class TeamProgram:
     def answer(self, told: Instructions) -> str | None:
         """The answer to a subtask, or to a request of several parts or of numbers to be found; None: it is no such."""
         if told.subtask is not None:
-            return self._step(told.subtask, told.results)
+            return self._step(pointed(told.subtask, told.request) or told.subtask, told.results)
         return self._whole(told.request, told.found)
 
     def _step(self, subtask: str, results: Mapping[int, str]) -> str | None:
