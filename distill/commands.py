@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pointsman.commands.options import ConfigFile
 from pointsman.jobs.kind import JobKind
 from pointsman.jobs.learning import LEARNING
 from pointsman.jobs.params import Option, from_text, options
@@ -46,6 +47,35 @@ def register(app: typer.Typer) -> None:
     """Adds the commands."""
     for kind in LEARNING:
         app.command(kind.name, help=_help(kind), rich_help_panel=PANEL)(_command(kind))
+    app.command("router-server", rich_help_panel="Run")(router_server_command)
+
+
+def router_server_command(config: ConfigFile = None) -> None:
+    """Serve learned routers to the gateways of this machine, until Ctrl-C.
+
+    Listens on `router.sock` in the data folder. Gateways whose learned version serves ask it, and go on down their
+    chain while it is away. What serves is loaded at the start, other versions when first asked for.
+
+    Example: pointsman router-server
+    """
+    from distill.server.models import Models
+    from distill.server.serve import run
+    from harness.routing.learned import socket_of
+    from pointsman.commands.database import log_database
+    from pointsman.commands.options import opened
+    from pointsman.commands.output import notes, say
+    from pointsman.jobs.files import artifact_store
+    from pointsman.logs import configure_logging
+
+    configure_logging()
+    settings, read = opened(config)
+    files = artifact_store(settings, read.jobs.artifacts if read is not None else None)
+    with log_database(settings, read) as engine:
+        models = Models(engine, files, settings.home / "cache" / "routers")
+        loaded = models.preload()
+        socket = socket_of(settings.home)
+        say(notes(), f"{len(loaded)} learned versions are loaded; listening on {socket}", "dim")
+        run(socket, models.scores)
 
 
 def _help(kind: JobKind) -> str:
@@ -98,7 +128,7 @@ def _shown(value: Any) -> str:
 
 def _shared() -> list[inspect.Parameter]:
     from pointsman.commands.asking import DEFAULT_PROJECT, AsJob, Project
-    from pointsman.commands.options import ConfigFile, Json
+    from pointsman.commands.options import Json
 
     kinds: tuple[tuple[str, Any, Any], ...] = (
         ("project", Project, DEFAULT_PROJECT),

@@ -1,7 +1,8 @@
 """Router versions from the database, built and put in their places: what serves each project, canaries, shadows, pins.
 
-A prompted version is built from its own configuration; another kind serves where it is one of the routers that the
-file declares. What cannot be built is logged and left out, and the file's routers serve in its place.
+A prompted version is built from its own configuration, a trained one from its files in the artifact store; a rule
+serves where the file declares it. What cannot be built is logged and left out, and the file's routers serve in its
+place.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from harness.routing.base import Router
 from harness.routing.candidate import prompted_router
 from harness.routing.chain import Chain
 from harness.routing.lm import chat_lm
+from harness.routing.stored import stored_router
 from pointsman.config import Config, Settings
 from pointsman.errors import UserError
 from pointsman.pool import Pool, Price
@@ -138,7 +140,7 @@ class Versions:
 
 def _built(version: StoredVersion, config: Config, settings: Settings, transport: Transport) -> Router:
     if version.kind != "harness":
-        raise UserError(f"a {version.kind} router serves where [router] of the configuration declares it")
+        return stored_router(version, config, settings)
     section = config.router
     address = version.config.get("base_url")
     if section.base_url is None or address != section.base_url:

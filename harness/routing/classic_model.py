@@ -125,53 +125,56 @@ class ClassicModel:
 
 def read_model(folder: Path) -> tuple[ClassicModel, dict[str, Any]]:
     """The model of a folder and its `router.json`. Raises `UserError` naming what is wrong with it."""
+    file = folder / JSON_FILE
+    try:
+        content = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
+        raw = (folder / TENSOR_FILE).read_bytes()
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise UserError(f"{file}: not a classic router: {error}") from error
+    return model_of(content, raw, str(file)), content
+
+
+def model_of(content: Mapping[str, Any], raw: bytes, what: str) -> ClassicModel:
+    """The model that `router.json` (`content`) and the bytes of its tensors make; `what` names it in errors."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
-    entry, content = _read_entry(folder / JSON_FILE)
-    file = folder / TENSOR_FILE
     try:
-        raw = file.read_bytes()
-        tensors = load(raw)
-    except (OSError, SafetensorError) as error:
-        raise UserError(f"{file}: cannot be read as safetensors ({error})") from error
+        entry = msgspec.convert(content, ModelEntry)
+    except msgspec.ValidationError as error:
+        raise UserError(f"{what}: not a classic router: {error}") from error
+    if entry.format != FORMAT or entry.kind != "classic":
+        raise UserError(f"{what}: expected format {FORMAT} of kind classic, got {entry.format} of {entry.kind}")
     if sha256(raw).hexdigest() != entry.tensors:
-        raise UserError(f"{file}: its bytes are not those that {JSON_FILE} names; train or copy the router again")
+        raise UserError(f"{what}: its tensors' bytes are not those that it names; train or copy the router again")
+    try:
+        tensors = load(raw)
+    except SafetensorError as error:
+        raise UserError(f"{what}: cannot be read as safetensors ({error})") from error
     text = HashedText(entry.text.bits, entry.text.max_chars) if entry.text else HashedText()
     endpoints = tuple(arm.endpoint for arm in entry.arms)
     model = ClassicModel(entry.method, endpoints, tensors, text, entry.settings)
-    _check(model, file)
-    return model, content
+    _check(model, what)
+    return model
 
 
-def _read_entry(file: Path) -> tuple[ModelEntry, dict[str, Any]]:
-    try:
-        content = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
-        entry = msgspec.convert(content, ModelEntry)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise UserError(f"{file}: not a classic router: {error}") from error
-    if entry.format != FORMAT or entry.kind != "classic":
-        raise UserError(f"{file}: expected format {FORMAT} of kind classic, got {entry.format} of {entry.kind}")
-    return entry, content
-
-
-def _check(model: ClassicModel, file: Path) -> None:
+def _check(model: ClassicModel, what: str) -> None:
     import numpy as np
 
     assert set(_NEEDED) == set(get_args(Method))
     if len(set(model.endpoints)) != len(model.endpoints) or not model.endpoints:
-        raise UserError(f"{file}: every arm needs an endpoint version of its own")
+        raise UserError(f"{what}: every arm needs an endpoint version of its own")
     missing = [name for name in _NEEDED[model.method] if name not in model.tensors]
     if missing:
-        raise UserError(f"{file}: a {model.method} router needs {', '.join(missing)}")
+        raise UserError(f"{what}: a {model.method} router needs {', '.join(missing)}")
     bad = sorted(name for name, tensor in model.tensors.items() if not np.isfinite(tensor).all())
     if bad:
-        raise UserError(f"{file}: not finite: {', '.join(bad)}")
+        raise UserError(f"{what}: not finite: {', '.join(bad)}")
     sizes = {name: tensor.shape[0] for name, tensor in model.tensors.items() if name in ("idf", "weight", "projection")}
     wrong = sorted(name for name, size in sizes.items() if size != model.text.buckets)
     width = model.scores("a text to try the shapes with", 0).shape if not wrong else None
     if width != (len(model.endpoints),):
-        raise UserError(f"{file}: shapes do not fit {len(model.endpoints)} arms and {model.text.buckets} buckets")
+        raise UserError(f"{what}: shapes do not fit {len(model.endpoints)} arms and {model.text.buckets} buckets")
 
 
 def _uniforms(seed: int, size: int) -> Array:

@@ -100,3 +100,39 @@ def run_job(empty_database: str, engine: Any, tmp_path: Path) -> Any:
 
     run.place = place  # type: ignore[attr-defined]
     return run
+
+
+@pytest.fixture
+def keep_labels(engine: Any, run_job: Any) -> Any:
+    """`keep_labels(table, project)`: a label set of a reward table, stored as a job stores it; its id and itself."""
+    from datetime import UTC, datetime, timedelta
+
+    from distill.jobs.found import insert_labels
+    from distill.labels.evidence import Asked, Cell, gather
+    from distill.labels.make import LabelConfig, make_labels
+    from distill.labels.store import to_files
+    from pointsman.ids import new_id
+
+    def keep(table: RewardTable, project: str) -> Any:
+        start = datetime(2026, 5, 1, tzinfo=UTC)
+        asked = [
+            Asked(id, text, id, start + timedelta(minutes=n), "probe", table.tasks[n])
+            for n, (id, text) in enumerate(zip(table.ids, table.texts, strict=True))
+        ]
+        cells = [
+            Cell(n, arm.endpoint, float(table.rewards[n, k]), "verifier")
+            for n in range(len(table))
+            for k, arm in enumerate(table.arms)
+        ]
+        labels = make_labels(gather(asked, cells, table.arms), LabelConfig(encoder="text", toy=True))
+        data, manifest = to_files(labels)
+        files = run_job.place.files()
+        values = {
+            "id": new_id(), "project_id": project, "job_id": None, "hash": labels.hash, "rows": len(labels),
+            "data_hash": files.put(data, ".parquet").hash, "manifest_hash": files.put(manifest, ".json").hash,
+            "manifest": labels.manifest(), "created_at": start,
+        }  # fmt: skip
+        with engine.begin() as connection:
+            return insert_labels(connection, values), labels
+
+    return keep

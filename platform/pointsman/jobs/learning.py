@@ -17,7 +17,7 @@ Encoder = Literal["minilm", "text"]
 Target = Literal["softmax", "best"]
 SplitBy = Literal["time", "given"]
 Trained = Literal["classic", "learned"]
-ClassicMethod = Literal["constant", "random", "linear", "logistic", "mixture", "clusters", "neighbours"]
+ClassicMethod = Literal["auto", "constant", "random", "linear", "logistic", "mixture", "clusters", "neighbours"]
 Tuner = Literal["none", "svf", "lora"]
 HeadName = Literal["card", "index"]
 Episodes = Literal["replay", "sandbox"]
@@ -54,7 +54,7 @@ class Train:
 
     labels: str = option(help="the label set", least=8, most=36)
     kind: Trained = option("classic", "served by the gateway itself, or by the router server")
-    method: ClassicMethod = option("mixture", "of a classic router")
+    method: ClassicMethod = option("auto", "of a classic router; auto: the best on validation rows")
     backbone: str | None = option(None, "of a learned router: `minilm`, a folder or a hub name; null: by the machine")
     revision: str | None = option(None, "the hub's revision of the backbone", least=1, most=200)
     head: HeadName = option("card", "scores workers by values per latent type, or by a row of weights each")
