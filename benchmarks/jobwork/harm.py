@@ -14,7 +14,7 @@ from benchmarks.jobwork.machine import Home, Running
 from benchmarks.jobwork.scene import Scene
 
 AWAY_SECONDS = 1.0
-QUEUES = ("default", "probe")
+QUEUES = ("default", "probe", "train")
 
 
 @dataclass

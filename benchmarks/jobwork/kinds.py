@@ -1,31 +1,38 @@
 """The kinds of jobs that run in the kill rounds: what each is told, and what must be true when all is over.
 
-Every kind that needs nothing but this machine runs. Training kinds of the room `distill` are exercised by
-its own benchmarks; here their part is played by `self-test`, whose file must be the same byte for byte.
+Every kind that needs nothing but this machine runs. What is deterministic must come out the same, byte for
+byte, as undisturbed: the file of `self-test`, the hash of `labels`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.jobwork.machine import Board
-from benchmarks.jobwork.scene import TASKS
+from benchmarks.jobwork.scene import MORE_TASKS, TASKS
 from pointsman.jobs.view import JobView
 
 LONG: dict[str, Any] = {"steps": 40, "seconds": 0.05, "chunks": 12, "chunk_seconds": 0.1, "seed": 11}
 SMALL: dict[str, Any] = {"steps": 2, "seconds": 0.0, "chunks": 0, "small": True}
 MANY = 10
+RUN = "undisturbed"
+
+
+Found = Mapping[str, JobView]
+"""The undisturbed jobs that have ended, by their kinds."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Parameters by the round's number, and how often its effect was had beyond once."""
+    """Parameters by the round's number (0: undisturbed) and what was found before it; how often its effect was had
+    beyond once; and what of its result must be as undisturbed."""
 
     name: str
-    params: Callable[[int], dict[str, Any]]
+    params: Callable[[int, Found], dict[str, Any]]
     doubled: Callable[[Board, JobView], int] = lambda board, job: 0
+    same: str | None = None
 
 
 def _twice_asked(board: Board, job: JobView) -> int:
@@ -40,19 +47,28 @@ def _twice_asked(board: Board, job: JobView) -> int:
     return int(row.n)
 
 
+def _asked(number: int) -> dict[str, str]:
+    """The undisturbed probe asks enough to learn from."""
+    return {"file": TASKS, "name": f"round-{number}"} if number else {"file": MORE_TASKS, "name": RUN}
+
+
 KINDS = (
-    Kind("probe", lambda n: {"file": TASKS, "name": f"round-{n}", "concurrency": 2}, _twice_asked),
-    Kind("drift", lambda n: {}),
-    Kind("audit", lambda n: {}),
-    Kind("canary", lambda n: {"file": TASKS, "concurrency": 2}),
-    Kind("gates", lambda n: {}),
-    Kind("retention", lambda n: {"days": 36_500}),
-    Kind("optimize", lambda n: {"run": "undisturbed", "calls": 12, "seed": n, "origins": ["probe"]}),
+    Kind("probe", lambda n, found: {**_asked(n), "concurrency": 2}, _twice_asked),
+    Kind("drift", lambda n, found: {}),
+    Kind("audit", lambda n, found: {}),
+    Kind("canary", lambda n, found: {"file": TASKS, "concurrency": 2}),
+    Kind("gates", lambda n, found: {}),
+    Kind("retention", lambda n, found: {"days": 36_500}),
+    Kind("rollup", lambda n, found: {}),
+    Kind("rewards", lambda n, found: {"sweep": True}),
+    Kind("optimize", lambda n, found: {"run": RUN, "calls": 12, "seed": n, "origins": ["probe"]}),
+    Kind("labels", lambda n, found: {"run": RUN, "origins": ["probe"], "encoder": "text", "toy": True}, same="hash"),
 )
+"""In the order in which they are run undisturbed: later ones learn from what the first asked."""
 
 
 def kinds_of(number: int) -> list[Kind]:
-    """The two other kinds of a round: in four rounds each had its turn."""
+    """The two other kinds of a round: each has its turn again and again, under ever other harms."""
     return [KINDS[2 * number % len(KINDS)], KINDS[(2 * number + 1) % len(KINDS)]]
 
 

@@ -16,13 +16,14 @@ from typing import Any
 from sqlalchemy.exc import DBAPIError
 
 from benchmarks.jobwork.harm import HARMS, Ground
-from benchmarks.jobwork.kinds import KINDS, LONG, MANY, SMALL, Kind, kinds_of, start
+from benchmarks.jobwork.kinds import KINDS, LONG, MANY, SMALL, kinds_of, start
 from benchmarks.jobwork.machine import Board, until
 from benchmarks.jobwork.scene import Scene
 from pointsman.jobs.view import JobView
 
 ROUND_SECONDS = 180.0
 LATEST_HARM = 2.5
+SAME = {kind.name: kind.same for kind in KINDS}
 
 
 @dataclass
@@ -56,28 +57,22 @@ def kill_rounds(at: Scene, rounds: int, seed: int = 1) -> dict[str, Any]:
     }
 
 
-def _undisturbed(board: Board) -> dict[str, tuple[str, Any]]:
-    """How each kind ends when nothing happens: its state and, where it writes one, its file's hash."""
-    ids = {kind.name: start(board, kind.name, kind.params(0) | _first(kind)) for kind in KINDS[:-1]}
-    ids["self-test"] = start(board, "self-test", LONG | {"seconds": 0})
-    ends = {name: board.ended(job_id, ROUND_SECONDS) for name, job_id in ids.items()}
-    last = KINDS[-1]  # it learns from the probe
-    ends[last.name] = board.ended(start(board, last.name, last.params(0)), ROUND_SECONDS)
+def _undisturbed(board: Board) -> dict[str, JobView]:
+    """How each kind ends when nothing happens."""
+    ends = {"self-test": board.ended(start(board, "self-test", LONG | {"seconds": 0}), ROUND_SECONDS)}
+    for kind in KINDS:
+        ends[kind.name] = board.ended(start(board, kind.name, kind.params(0, ends)), ROUND_SECONDS)
     bad = {name: f"{job.state}: {job.reason}" for name, job in ends.items() if job.state not in ("done", "skipped")}
     if bad:
         raise SystemExit(f"these end badly even when nothing happens: {bad}")
-    return {name: (job.state, (job.result or {}).get("file")) for name, job in ends.items()}
+    return ends
 
 
-def _first(kind: Kind) -> dict[str, Any]:
-    return {"name": "undisturbed"} if kind.name == "probe" else {}
-
-
-def _round(ground: Ground, number: int, wanted: dict[str, tuple[str, Any]], tally: Tally) -> None:
+def _round(ground: Ground, number: int, wanted: dict[str, JobView], tally: Tally) -> None:
     board = ground.at.board
     harm = list(HARMS)[number % len(HARMS)]
     long = start(board, "self-test", LONG)
-    others = [(kind, start(board, kind.name, kind.params(number + 1))) for kind in kinds_of(number)]
+    others = [(kind, start(board, kind.name, kind.params(number + 1, wanted))) for kind in kinds_of(number)]
     small = board.start_many(MANY, **SMALL)
     time.sleep(ground.rng.uniform(0, LATEST_HARM))
     before = board.jobs.get(long)
@@ -99,12 +94,13 @@ def _round(ground: Ground, number: int, wanted: dict[str, tuple[str, Any]], tall
     tally.doubled += [f"{where}: {kind.name} {job_id}" for kind, job_id in others if kind.doubled(board, ends[job_id])]
 
 
-def _wrong(board: Board, job: JobView, wanted: dict[str, tuple[str, Any]], is_long: bool) -> str | None:
+def _wrong(board: Board, job: JobView, wanted: dict[str, JobView], is_long: bool) -> str | None:
     """What is not as it was undisturbed, with the last that the job said; None where all is."""
-    state, file = wanted[job.kind]
-    ok = job.state == ("done" if job.small else state)
+    ok = job.state == wanted[job.kind].state
+    if (same := "file" if is_long else SAME.get(job.kind)) is not None:
+        ok = ok and (job.result or {}).get(same) == (wanted[job.kind].result or {})[same]
     if is_long:
-        ok = ok and (job.result or {}).get("file") == file and board.effects(job.id) == 1
+        ok = ok and board.effects(job.id) == 1
     if ok:
         return None
     said = [line.message or "" for line in board.jobs.logs(job.id)][-1:]

@@ -23,7 +23,7 @@ from pointsman.identity import DEFAULT_PROJECT_ID
 from pointsman.sandbox.setup import toml_text
 
 BROKERS = ("embedded", "redis", "rabbitmq")
-TASKS = "tasks.jsonl"
+TASKS, MORE_TASKS = "tasks.jsonl", "more-tasks.jsonl"
 LEASE = 5
 NOTES = (
     """CREATE TABLE fence_note (at timestamptz NOT NULL DEFAULT clock_timestamp(), job_id uuid NOT NULL,
@@ -60,19 +60,20 @@ class Scene:
 
     def home(self, jobs: str = "") -> Home:
         """A data folder with a configuration, the tasks of the sandbox's world if it runs, and the broker's address."""
-        lines = f"lease = {LEASE}\nvisibility_timeout = {LEASE}\n{jobs}"
+        section = f"lease = {LEASE}\nvisibility_timeout = {LEASE}\n{jobs}"
         environment = {}
         if self.server is not None:
-            lines += '\nbroker_env = "JOBS_BROKER"'
+            section += '\nbroker_env = "JOBS_BROKER"'
             environment["JOBS_BROKER"] = str(self.server.url)
         config = toml_text(1, self.sandbox_port or 9, "world") + '\n[database]\nurl = "{database}"\n[jobs]\n{jobs}\n'
-        home = Home(self.board.url, lines, config=_braced(config))
+        home = Home(self.board.url, section, config=_braced(config))
         self.stack.callback(home.close)
         home.environment |= environment
         if self.sandbox_port is not None:
             (home.path / "tasks").mkdir()
-            told = home.command("sandbox", "tasks", "--n", "6")
-            (home.path / "tasks" / TASKS).write_text(told.stdout)
+            lines = home.command("sandbox", "tasks", "--n", "24").stdout.splitlines(keepends=True)
+            (home.path / "tasks" / MORE_TASKS).write_text("".join(lines))
+            (home.path / "tasks" / TASKS).write_text("".join(lines[:6]))
         return home
 
 
