@@ -93,7 +93,8 @@ def read_traffic(
     query = select(
         d.id, d.request_id, d.episode_id, d.decided_at, d.chosen, d.probabilities, w.value, r.text, r.task
     ).select_from(joined).where(
-        of_project(DECISION, project), d.origin == "traffic", d.forced.is_(None), r.learn, r.text.is_not(None)
+        of_project(DECISION, project), d.origin == "traffic", d.kind == "route", d.parent_id.is_(None),
+        d.forced.is_(None), r.learn, r.text.is_not(None),
     )  # fmt: skip
     found = list(connection.execute(query.order_by(d.id)))
     kept = [row for row in found if row.chosen in names and all((row.probabilities or {}).get(n, 0) > 0 for n in names)]

@@ -195,7 +195,13 @@ def _turns(connection: Connection, episodes: Sequence[UUID]) -> dict[UUID, list[
     query = (
         select(*columns)
         .select_from(DECISION.join(OUTCOME, o.id == d.id).outerjoin(REQUEST, r.id == d.request_id))
-        .where(d.episode_id.in_(episodes), d.origin == "traffic", d.probabilities.is_not(None), d.parent_id.is_(None))
+        .where(
+            d.episode_id.in_(episodes),
+            d.origin == "traffic",
+            d.kind == "route",
+            d.probabilities.is_not(None),
+            d.parent_id.is_(None),
+        )
         .order_by(d.id)
     )
     found: dict[UUID, list[Any]] = defaultdict(list)

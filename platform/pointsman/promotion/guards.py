@@ -98,6 +98,8 @@ def _record(connection: Connection, project: str, now: datetime) -> Any:
         .where(
             d.project_id == project,
             d.origin == "traffic",
+            d.kind == "route",
+            d.parent_id.is_(None),
             d.probabilities.is_not(None),
             in_time(d.id, since, None),
             in_time(o.id, since, None),

@@ -84,6 +84,7 @@ def lately_deciding(connection: Connection, project: str, since: datetime | None
         .where(
             d.project_id == project,
             d.origin == "traffic",
+            d.kind == "route",
             d.router_version_id.is_not(None),
             in_time(d.id, since, None),
         )

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Engine, exists, func, select
+from sqlalchemy import Connection, Engine, case, exists, func, select
 
 from pointsman.errors import UserError
 from pointsman.ids import is_uuid, time_of
@@ -63,10 +63,11 @@ def episodes_page(engine: Engine, project: str | None, before: str | None = None
             later.c.project_id == d.project_id,
             later.c.id > d.id,
             later.c.origin == "traffic",
+            later.c.parent_id.is_(None),
         )
     )
     query = select(d.id, d.episode_id, d.project_id).where(
-        d.origin == "traffic", d.episode_id.is_not(None), of_project(DECISION, project), ~newer
+        d.origin == "traffic", d.parent_id.is_(None), d.episode_id.is_not(None), of_project(DECISION, project), ~newer
     )
     if before is not None:
         if not is_uuid(before):
@@ -93,19 +94,20 @@ def conversation(engine: Engine, project: str | None, episode_id: str) -> tuple[
 def _sums(connection: Connection, episodes: Sequence[UUID]) -> dict[tuple[UUID, UUID], Any]:
     d, o = DECISION.c, OUTCOME.c
     status = func.coalesce(o.status, "not ended")
+    worker = case((d.kind == "pattern", o.worker), else_=d.chosen)  # of a team: who answered
     query = (
         select(
             d.episode_id,
             d.project_id,
             func.count().label("decisions"),
             func.min(d.decided_at).label("started_at"),
-            func.array_agg(func.distinct(d.chosen)).filter(d.chosen.is_not(None)).label("workers"),
+            func.array_agg(func.distinct(worker)).filter(worker.is_not(None)).label("workers"),
             func.array_agg(status).label("outcomes"),
             func.coalesce(func.sum(o.cost), 0).label("cost"),
             func.count().filter(o.status.is_not(None), o.cost.is_(None)).label("unknown_cost"),
         )
         .select_from(DECISION.outerjoin(OUTCOME, o.id == d.id))
-        .where(d.episode_id.in_(episodes), d.origin == "traffic")
+        .where(d.episode_id.in_(episodes), d.origin == "traffic", d.parent_id.is_(None))
         .group_by(d.episode_id, d.project_id)
     )
     return {(row.episode_id, row.project_id): row for row in connection.execute(query)}

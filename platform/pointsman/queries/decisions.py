@@ -104,7 +104,9 @@ def episode_decisions(
     with engine.connect() as connection:
         ids = connection.scalars(
             select(DECISION.c.id)
-            .where(DECISION.c.episode_id == UUID(episode_id), of_project(DECISION, project))
+            .where(
+                DECISION.c.episode_id == UUID(episode_id), DECISION.c.parent_id.is_(None), of_project(DECISION, project)
+            )
             .order_by(DECISION.c.id)
             .limit(limit)
         )

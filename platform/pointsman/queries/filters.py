@@ -86,6 +86,7 @@ def conditions(filters: DecisionFilter, project: str | None) -> Iterator[ColumnE
     yield in_time(d.id, filters.since, filters.until)
     if filters.origin is not None:
         yield d.origin == filters.origin
+    yield d.parent_id.is_(None)  # a team's tree is one line, its root's
     if filters.worker is not None:
         yield d.chosen == filters.worker
     if filters.pattern is not None:

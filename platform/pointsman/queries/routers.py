@@ -1,4 +1,4 @@
-"""Router versions with their lineage and how they did, gates with their rows, certificates, promotions."""
+"""Router versions with their lineage and how they did, certificates, promotions."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ from typing import Any
 
 from sqlalchemy import Engine, select, text
 
-from pointsman.ids import is_uuid
 from pointsman.queries.proportion import Proportion
 from pointsman.queries.scope import bound, of_project
 from pointsman.tables import METADATA
 
 VERSION = METADATA.tables["router_version"]
-GATE = METADATA.tables["gate"]
-GATE_ROW = METADATA.tables["gate_row"]
 CERTIFICATE = METADATA.tables["certificate"]
 PROMOTION = METADATA.tables["promotion"]
 LOOKED_AT = 50_000
@@ -25,7 +22,7 @@ LOOKED_AT = 50_000
 _RECORD = text("""
 WITH newest AS (
     SELECT id, router_version_id, chosen FROM decision
-    WHERE origin = 'traffic' AND router_version_id IS NOT NULL
+    WHERE origin = 'traffic' AND kind = 'route' AND parent_id IS NULL AND router_version_id IS NOT NULL
         AND (CAST(:project AS uuid) IS NULL OR project_id = CAST(:project AS uuid))
     ORDER BY id DESC LIMIT :limit
 )
@@ -126,19 +123,6 @@ def plane(engine: Engine, project: str | None, limit: int = 5_000) -> tuple[Plan
         return ()
     points = [_point(worker, [found[worker] for found in whole]) for worker in workers]
     return (*points, _point("oracle", [_best(found) for found in whole]))
-
-
-def gates(engine: Engine, project: str | None, limit: int = 50) -> tuple[Mapping[str, Any], ...]:
-    """Rows of `gate`, newest first."""
-    return _table(engine, select(GATE).where(of_project(GATE, project)).order_by(GATE.c.id.desc()).limit(limit))
-
-
-def gate_steps(engine: Engine, project: str | None, gate_id: str) -> tuple[Mapping[str, Any], ...]:
-    """Rows of `gate_row` in their order."""
-    if not is_uuid(gate_id):
-        return ()
-    mine = (GATE_ROW.c.gate_id == gate_id, of_project(GATE_ROW, project))
-    return _table(engine, select(GATE_ROW).where(*mine).order_by(GATE_ROW.c.seq))
 
 
 def certificates(engine: Engine, project: str | None, limit: int = 50) -> tuple[Mapping[str, Any], ...]:

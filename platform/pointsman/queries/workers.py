@@ -41,7 +41,7 @@ FROM newest GROUP BY worker ORDER BY worker
 _BY_TAG = text("""
 WITH newest AS (
     SELECT id, request_id, chosen FROM decision
-    WHERE origin = 'traffic' AND chosen IS NOT NULL
+    WHERE origin = 'traffic' AND kind = 'route' AND parent_id IS NULL AND chosen IS NOT NULL
         AND (CAST(:project AS uuid) IS NULL OR project_id = CAST(:project AS uuid))
     ORDER BY id DESC LIMIT :limit
 )

@@ -71,7 +71,7 @@ def _query(project: str, rule: ReviewRule, since: datetime, limit: int, seed: in
         select(_D)
         .where(
             _D.c.project_id == project, _D.c.id >= UUID(lowest_id(since)), _D.c.origin == "traffic",
-            _D.c.chosen.is_not(None), ~queued,
+            _D.c.parent_id.is_(None), _D.c.chosen.is_not(None), ~queued,
         )
         .order_by(_D.c.id.desc())
         .limit(LOOKED_AT)

@@ -101,9 +101,10 @@ def compute_decisions(
 
 def learnable() -> ColumnElement[bool]:
     """Decisions that have rewards: traffic that was refused, or answered from a cache, was never decided and has no
-    arm to give one to."""
+    arm to give one to. A team's tree has one, its root's."""
     d = DECISION.c
-    return or_(d.origin.in_(FULL_INFORMATION), and_(d.origin == "traffic", d.probabilities.is_not(None)))
+    drawn = and_(d.origin == "traffic", d.probabilities.is_not(None), d.parent_id.is_(None))
+    return or_(d.origin.in_(FULL_INFORMATION), drawn)
 
 
 def _compute(
