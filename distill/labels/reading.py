@@ -109,11 +109,11 @@ def _pairs(scores: Floats) -> list[tuple[float, float]]:
 
 def _add_traffic(connection: Connection, project: str, wanted: Wanted, found: _Found) -> None:
     rows = _decisions(connection, project, wanted.spec_hash)
-    snapshots = _snapshots(connection, {row.pool_hash for row in rows if row.pool_hash is not None})
+    pools = snapshots(connection, {row.pool_hash for row in rows if row.pool_hash is not None})
     raters = _raters(connection, project, [row.id for row in rows if row.source == "feedback"])
     place: dict[UUID, int] = {}
     for row in rows:
-        endpoint = snapshots.get(row.pool_hash, {}).get(row.worker or "")
+        endpoint = pools.get(row.pool_hash, {}).get(row.worker or "")
         if endpoint is None:
             found.left_out["the answering worker's endpoint is not on record"] += 1
             continue
@@ -127,7 +127,7 @@ def _add_traffic(connection: Connection, project: str, wanted: Wanted, found: _F
         found.cells.append(
             Cell(place[row.id], endpoint, _unit(row.skill), cast(Source, row.source), drawn, raters.get(row.id))
         )
-    _add_verdicts(connection, project, found, place, snapshots)
+    _add_verdicts(connection, project, found, place, pools)
 
 
 def _add_verdicts(
@@ -135,7 +135,7 @@ def _add_verdicts(
     project: str,
     found: _Found,
     place: dict[UUID, int],
-    snapshots: Mapping[str, Mapping[str, str]],
+    pools: Mapping[str, Mapping[str, str]],
 ) -> None:
     """A word that another worker would have been better: that worker counts as right, by the verdict's weight."""
     d, r, f = DECISION.c, REQUEST.c, FEEDBACK.c
@@ -155,7 +155,7 @@ def _add_verdicts(
         .order_by(f.id)
     )  # fmt: skip
     rows = connection.execute(query).all()
-    known = {**snapshots, **_snapshots(connection, {row.pool_hash for row in rows if row.pool_hash is not None})}
+    known = {**pools, **snapshots(connection, {row.pool_hash for row in rows if row.pool_hash is not None})}
     for row in rows:
         endpoint = known.get(row.pool_hash, {}).get(row.better_worker)
         if endpoint is None or row.better_worker == row.chosen:
@@ -207,8 +207,8 @@ def _who(row: Any) -> str | None:
     return row.rater or (f"key {row.key_id}" if row.key_id is not None else None)
 
 
-def _snapshots(connection: Connection, hashes: set[str]) -> dict[str, dict[str, str]]:
-    """By pool hash, each worker's endpoint."""
+def snapshots(connection: Connection, hashes: set[str]) -> dict[str, dict[str, str]]:
+    """By pool hash, each worker's endpoint version."""
     query = select(SNAPSHOT.c.hash, SNAPSHOT.c.content).where(SNAPSHOT.c.hash.in_(sorted(hashes)))
     return {
         row.hash: {worker: versions["endpoint"] for worker, versions in row.content.items()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from io import BytesIO
 from typing import Any, cast
@@ -65,6 +65,20 @@ class LabelSet:
     def of(self, *parts: Part) -> Integers:
         """The numbers of the rows in these parts."""
         return np.array([n for n, part in enumerate(self.parts) if part in parts], np.int64)
+
+    def without(self, endpoint: str) -> LabelSet:
+        """The same requests, all arms but one; the others share its part of every target."""
+        kept = [number for number, arm in enumerate(self.arms) if arm.endpoint != endpoint]
+        targets = self.targets[:, kept]
+        mass = targets.sum(axis=1, keepdims=True)
+        return replace(
+            self,
+            arms=tuple(self.arms[number] for number in kept),
+            mean=self.mean[:, kept],
+            deviation=self.deviation[:, kept],
+            targets=np.where(mass > 1e-9, targets / np.maximum(mass, 1e-9), 1 / len(kept)),
+            rewards=self.rewards[:, kept],
+        )
 
     def table(self) -> RewardTable:
         """What was known, as a reward table; its splits are the parts."""
