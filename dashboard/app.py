@@ -8,7 +8,7 @@ import streamlit as st
 
 from dashboard import access, data, go
 from dashboard.parts.notices import sandbox_banner
-from dashboard.views import decisions, episodes, jobs, overview, review, workers
+from dashboard.views import decisions, episodes, jobs, overview, review, routers, workers
 
 PAGES: dict[str, tuple[Callable[[], None], str, str]] = {
     "overview": (overview.page, "Overview", "monitoring"),
@@ -16,6 +16,7 @@ PAGES: dict[str, tuple[Callable[[], None], str, str]] = {
     "episodes": (episodes.page, "Episodes", "forum"),
     "review": (review.page, "Review", "rate_review"),
     "workers": (workers.page, "Workers", "smart_toy"),
+    "routers": (routers.page, "Routers", "route"),
     "jobs": (jobs.page, "Jobs", "work_history"),
 }
 

@@ -75,6 +75,19 @@ def readiness(gateway: str, *, timeout: float = 1.0) -> dict[str, Any] | None:
         return None
 
 
+def serving(gateway: str, key: str | None, *, timeout: float = 1.0) -> str | None:
+    """The router version that the gateway says it serves the default project with; None where it does not say."""
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    request = Request(f"{gateway}/models/pointsman", headers=headers)
+    try:
+        with build_opener(ProxyHandler({})).open(request, timeout=timeout) as response:
+            found = (_object(response.read()) or {}).get("pointsman")
+    except (OSError, HTTPException):
+        return None
+    version = found.get("version") if isinstance(found, dict) else None
+    return version if isinstance(version, str) else None
+
+
 def _object(raw: bytes) -> dict[str, Any] | None:
     try:
         found = json.loads(raw)

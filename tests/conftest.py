@@ -77,6 +77,12 @@ def _support(name: str) -> Any:
 
 
 @pytest.fixture(scope="session")
+def gate_log() -> Any:
+    """Two routers that always disagree, row by row: `gate_log.Synthetic(engine, project)`."""
+    return _support("gate_log")
+
+
+@pytest.fixture(scope="session")
 def seeding() -> Any:
     """The module tests/support/seeding.py: `seeding.seed(url, until=…)` fills a log to read."""
     return _support("seeding")
