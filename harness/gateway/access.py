@@ -14,6 +14,8 @@ Headers = list[tuple[bytes, bytes]]
 
 KEYLESS_SCOPES = frozenset({"serve", "feedback"})
 KEY_PREFIX = "pm_"
+KNOWN_CALLERS = 4_096
+_OURS = b"bearer pm_"
 # RFC 6750 §2.1. OpenAI's clients always send a key; one that is not of our form is such a
 # client's placeholder, and counts as none. What is no bearer token at all is refused.
 _TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]{1,256}=*")
@@ -37,6 +39,30 @@ def header(headers: Headers, name: bytes) -> str | None:
         if key == name:
             return value.decode("latin-1")
     return None
+
+
+class Known:
+    """Callers by the header that named them, as long as the directory is the same: most requests come from a few."""
+
+    def __init__(self) -> None:
+        self._directory: Directory | None = None
+        self._callers: dict[bytes, Caller] = {}
+
+    def identify(
+        self, headers: Headers, client: tuple[str, int] | None, directory: Directory | None, *, has_body: bool
+    ) -> Caller:
+        """What the function of this name gives."""
+        if directory is not self._directory:
+            self._directory, self._callers = directory, {}
+        said = next((value for name, value in headers if name == b"authorization"), b"")
+        caller = self._callers.get(said)
+        if caller is None:
+            caller = identify(headers, client, directory, has_body=has_body)
+            if caller.key_id is not None and said[: len(_OURS)].lower() == _OURS:  # and not by another header
+                if len(self._callers) >= KNOWN_CALLERS:
+                    self._callers.clear()
+                self._callers[said] = caller
+        return caller
 
 
 def identify(

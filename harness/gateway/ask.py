@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 MAX_ASK = 200_000
 MAX_CONTEXT = 20_000
@@ -18,8 +19,7 @@ _NOISE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
+class Conversation(msgspec.Struct, frozen=True):
     """What the messages say of the request: the ask, its surroundings, and what it needs of a worker."""
 
     ask: str
@@ -35,6 +35,48 @@ class Conversation:
 
 def read_conversation(messages: list[dict[str, Any]]) -> Conversation:
     """Reads OpenAI messages of any content shape: text, parts, null."""
+    return _plain(messages) or _any(messages)
+
+
+def _plain(messages: list[dict[str, Any]]) -> Conversation | None:
+    """The usual request, read the short way: texts alone, the last a person's, and nothing in it but theirs."""
+    ask = messages[-1].get("content")
+    if messages[-1].get("role") != "user" or type(ask) is not str or not ask or "<" in ask:
+        return None
+    system: list[str] = []
+    first: str | None = None
+    lines: list[str] = []
+    answered = False
+    for message in messages:
+        text, role = message.get("content"), message.get("role")
+        if type(text) is not str:
+            return None
+        if role == "user":
+            first = text if first is None else first
+        elif role in ("system", "developer"):
+            system.append(text)
+        else:
+            answered = answered or role in ("assistant", "tool", "function")
+    size = 0
+    for message in messages[-2::-1]:
+        if size >= MAX_CONTEXT:
+            break
+        lines.append(line := _line(message))
+        size += len(line)
+    return Conversation(
+        ask=ask[:MAX_ASK],
+        context="\n".join(reversed(lines))[-MAX_CONTEXT:],
+        images=0,
+        audio=False,
+        in_tool_loop=False,
+        media_bytes=0,
+        tool_call_ids=(),
+        has_history=answered,
+        opening="\n".join(system) + f"\x1e{first}",
+    )
+
+
+def _any(messages: list[dict[str, Any]]) -> Conversation:
     ask, around, images, audio, media_bytes = "", [], 0, False, 0
     position = len(messages)
     for index in range(len(messages) - 1, -1, -1):

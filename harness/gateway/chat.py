@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from harness.gateway.access import Caller, header, identify, require
+from harness.gateway.access import Caller, header, require
 from harness.gateway.cache import CachedAnswer
 from harness.gateway.cached import answer_from_cache, key_of
 from harness.gateway.decide import Decision, decide
@@ -62,7 +62,7 @@ class Chat:
         state = self.state
         headers = scope["headers"]
         try:
-            caller = identify(headers, scope.get("client"), state.directory, has_body=True)
+            caller = state.callers.identify(headers, scope.get("client"), state.directory, has_body=True)
             require(caller, "serve")
             self._admit()
             body = await read_body(receive, headers, state.generation.config.gateway.max_body_bytes)

@@ -46,7 +46,8 @@ async def choose(served: Served, choice: Choice, epsilon: float, arms: Arms | No
     if served.canary is None and not served.shadows:
         decided = await served.chain.decide(choice.ask, choice.workers, seed)
         scores, flag = served.dial.turned(decided) if served.dial is not None else (decided.scored.scores, None)
-        return Chosen(draw(scores, epsilon, rng), decided, _flags(decided, flag))
+        ranking = decided.scored.ranking if flag is None else None
+        return Chosen(draw(scores, epsilon, rng, ranking), decided, _flags(decided, flag))
     beside = await ask_beside(served.chain, served.candidate, served.shadows, choice.ask, choice.workers, seed)
     base = beside.base
     scores, flag = served.dial.turned(base) if served.dial is not None else (base.scored.scores, None)
@@ -78,4 +79,5 @@ def _chosen(mixed: Mixed, canary: Canary, beside: Beside, flag: str | None, arms
 
 
 def _flags(decided: Decided, flag: str | None) -> tuple[str, ...]:
-    return (*decided.scored.flags, *([flag] if flag is not None else []))
+    flags = decided.scored.flags
+    return flags if flag is None else (*flags, flag)

@@ -19,7 +19,7 @@ from harness.gateway.shadow import Beside, usages_of
 from harness.gateway.versions import Served
 from harness.routing.base import Ask, RouterUsage
 from harness.routing.chain import Decided
-from harness.routing.eligibility import Eligibility, Needs, eligible
+from harness.routing.eligibility import Eligibility, Needs
 from harness.routing.exploration import Draw, forced
 from pointsman.errors import RequestError
 from pointsman.pool import Worker
@@ -107,8 +107,7 @@ async def decide(
     pool = generation.pool
     direct, served = _asked_for(request.model, caller, generation)
     needs = needs_of(request, generation)
-    # Embeddings stay with one worker whatever its health: another's vectors would be of another space.
-    fit = eligible(pool, needs, _well if request.embeddings else breaker.healthy, breaker.down)
+    fit = generation.masks.of(needs, breaker)
     flags = ["health_lifted"] if fit.health_lifted else []
     chosen = Chosen()
     if direct is not None:
@@ -201,10 +200,6 @@ def needs_of(request: ChatRequest, generation: Generation) -> Needs:
         excluded=frozenset(hints.excluded_workers or ()),
         budget=hints.budget,
     )
-
-
-def _well(worker: str) -> bool:
-    return True
 
 
 def ask_of(request: ChatRequest) -> Ask:

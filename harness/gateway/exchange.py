@@ -95,7 +95,7 @@ class Exchange:
         elapsed = time.perf_counter() - self._began
         self._overhead_ms = round(elapsed * 1000, 3)
         self.state.metrics.overhead.observe(elapsed)
-        for reason in decision.decided.fail_open if decision.decided else ():
+        for reason in by_table["decision"].get("fail_open") or ():
             self.state.metrics.fail_open(reason)
 
     async def relay(self, send: Send) -> None:
@@ -236,6 +236,8 @@ class Exchange:
     def orchestration(self) -> tuple[int, int] | None:
         """Tokens (in, out) that routing took, None where it took none."""
         usages = self.decision.usages
+        if not usages:
+            return None
         tokens = sum(u.input_tokens or 0 for u in usages), sum(u.output_tokens or 0 for u in usages)
         return tokens if any(tokens) else None
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from importlib.metadata import entry_points
 
 from harness.gateway.versions import Served, Versions
@@ -18,6 +19,7 @@ from harness.routing.base import Router
 from harness.routing.chain import Chain
 from harness.routing.default import DefaultRouter
 from harness.routing.lm import chat_lm
+from harness.routing.masks import Masks
 from harness.routing.prompted import PromptedRouter
 from harness.routing.rule import RuleRouter
 from harness.routing.template import default_template
@@ -54,6 +56,10 @@ class Generation:
     served: Mapping[str, Served] = field(default_factory=dict)
     plan: Plan = field(default_factory=Plan)
     notes: tuple[str, ...] = ()
+
+    @cached_property
+    def masks(self) -> Masks:
+        return Masks(self.pool)
 
     def serving(self, project: str) -> Served:
         return self.served.get(project, self.by_file)

@@ -93,7 +93,7 @@ def decision_row(decision: Decision, caller: Caller, redactor: Redactor, *, stor
     scored = decided.scored
     said = next((failure for failure in decided.failures if failure.raw_reply is not None), scored)
     usages = decision.usages
-    return row | {
+    row |= {
         "router_version_id": decided.router.version.id,
         "router_kind": decided.router.kind,
         "template_hash": scored.template_hash,
@@ -102,11 +102,12 @@ def decision_row(decision: Decision, caller: Caller, redactor: Redactor, *, stor
         "parse_status": said.parse_status,
         "raw_reply": redactor.text(said.raw_reply) if stored else None,
         "fail_open": decided.fail_open or None,
-        "router_input_tokens": _sum(usage.input_tokens for usage in usages),
-        "router_output_tokens": _sum(usage.output_tokens for usage in usages),
+        "router_input_tokens": _sum(usage.input_tokens for usage in usages) if usages else None,
+        "router_output_tokens": _sum(usage.output_tokens for usage in usages) if usages else None,
         "router_cost": decision.router_cost,
         "router_ms": round(decided.seconds * 1000, 3),
     }
+    return row
 
 
 def rejected_decision_row(decision_id: str, request_id: str, caller: Caller, now: datetime) -> dict[str, Any]:

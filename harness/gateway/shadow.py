@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from harness.gateway.canary import Mixed, best
-from harness.routing.base import Ask, RouterUsage
+from harness.routing.base import NO_USAGE, Ask, RouterUsage
 from harness.routing.chain import Chain, Decided
 from pointsman.pool import Worker
 
@@ -45,7 +45,9 @@ async def ask_beside(
 
 
 def usages_of(decided: Decided) -> list[RouterUsage]:
-    return [decided.scored.usage, *(failure.usage for failure in decided.failures)]
+    """What the routers that were asked used, those left out that ask no LLM."""
+    usages = [decided.scored.usage, *[failure.usage for failure in decided.failures]]
+    return [usage for usage in usages if usage is not NO_USAGE]
 
 
 def picks_row(beside: Beside, mixed: Mixed | None, rho: float | None) -> dict[str, Any] | None:

@@ -16,6 +16,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from harness.engine.postgres_memory import sweep as sweep_memory
+from harness.gateway.access import Known
 from harness.gateway.cache import ResponseCache
 from harness.gateway.canary import Arms
 from harness.gateway.episodes import Episodes
@@ -72,6 +73,7 @@ class State:
         self.metrics = Metrics()
         self.recent = Recent()
         self.directory: Directory | None = Directory.saved(settings.home)
+        self.callers = Known()
         self.database_up = False
         self.rng = random.Random(config.exploration.seed)
         self.breaker = Breaker(config.breaker.failures, config.breaker.open_seconds, time.monotonic)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from harness.routing.exploration import Ranking
 from pointsman.hashing import content_hash
 from pointsman.ids import content_id
 from pointsman.pool import Worker
@@ -47,7 +48,8 @@ class Scored(msgspec.Struct, frozen=True):
     `scores` has every worker that was offered, larger is better, on the router's own scale (log
     probabilities, 0 to 100, 0 or 1). `card_order` is the order in which the cards were shown.
     `flags` names what was unusual: `floored` (option mass missing from the top-k was floored),
-    `pick_only` (no scores were given, only a pick), `ties`.
+    `pick_only` (no scores were given, only a pick), `ties`. `ranking` is theirs where the router has made it: it then
+    answers for every worker's score being there and finite.
     """
 
     scores: Mapping[str, float]
@@ -57,6 +59,13 @@ class Scored(msgspec.Struct, frozen=True):
     template_hash: str | None = None
     flags: tuple[str, ...] = ()
     usage: RouterUsage = NO_USAGE
+    ranking: Ranking | None = None
+
+    @classmethod
+    def of_one(cls, chosen: str, workers: tuple[Worker, ...], flags: tuple[str, ...] = ()) -> Scored:
+        """1 for one worker, 0 for the others."""
+        scores = {worker.name: float(worker.name == chosen) for worker in workers}
+        return cls(scores, flags=flags, ranking=Ranking.of(scores))
 
 
 @dataclass(frozen=True)
@@ -100,7 +109,7 @@ class RouterFailed(Exception):
         self.parse_status: ParseStatus = parse_status
         self.raw_reply = raw_reply
         self.card_order = card_order
-        self.usage = usage or RouterUsage()
+        self.usage = usage or NO_USAGE
 
 
 class Router(Protocol):

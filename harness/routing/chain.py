@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from harness.routing.base import Ask, Router, RouterFailed, RouterUsage, Scored
+import msgspec
+
+from harness.routing.base import NO_USAGE, Ask, Router, RouterFailed, RouterUsage, Scored
 from pointsman.errors import BrokenInvariant, UpstreamError
 from pointsman.pool import Worker
 from pointsman.words import ParseStatus, RouterKind
@@ -21,8 +22,7 @@ class LocalRouter(Protocol):
     def score_now(self, ask: Ask, workers: tuple[Worker, ...], seed: int) -> Scored: ...
 
 
-@dataclass(frozen=True, slots=True)
-class LinkFailure:
+class LinkFailure(msgspec.Struct, frozen=True):
     """A router of the chain that did not decide, with what it said, for the log; `seconds` it took."""
 
     kind: RouterKind
@@ -32,7 +32,7 @@ class LinkFailure:
     parse_status: ParseStatus = "not_parsed"
     raw_reply: str | None = None
     card_order: tuple[str, ...] = ()
-    usage: RouterUsage = field(default_factory=RouterUsage)
+    usage: RouterUsage = NO_USAGE
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.reason}"
@@ -72,7 +72,7 @@ class Chain:
                 if local is not None
                 else await _scored_in_time(router, ask, workers, seed)
             )
-            if isinstance(result, Scored) and not _complete(result, workers):
+            if isinstance(result, Scored) and result.ranking is None and not _complete(result, workers):
                 result = _bad_scores(result)
             now = self._clock()
             if isinstance(result, Scored):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from harness.routing.base import Ask, RouterVersion, Scored
+from harness.routing.remembered import Remembered
 from pointsman.pool import Worker
 from pointsman.words import RouterKind
 
@@ -27,6 +28,7 @@ class DefaultRouter:
 
     def __init__(self, worker: str | None = None, parent_id: str | None = None) -> None:
         self.worker = worker
+        self._scored = Remembered(self._score)
         self.version = RouterVersion("default", {"default": worker}, parent_id)
 
     async def score(self, ask: Ask, workers: tuple[Worker, ...], seed: int) -> Scored:
@@ -34,12 +36,12 @@ class DefaultRouter:
 
     def score_now(self, ask: Ask, workers: tuple[Worker, ...], seed: int) -> Scored:
         """The same without suspending."""
-        scores = {worker.name: 0.0 for worker in workers}
-        if self.worker is not None and self.worker in scores:
-            scores[self.worker] = 1.0
-            return Scored(scores)
-        scores[min(workers, key=_dearness).name] = 1.0
-        return Scored(scores, flags=("cheapest",))
+        return self._scored(workers)
+
+    def _score(self, workers: tuple[Worker, ...]) -> Scored:
+        if self.worker is not None and any(worker.name == self.worker for worker in workers):
+            return Scored.of_one(self.worker, workers)
+        return Scored.of_one(min(workers, key=_dearness).name, workers, ("cheapest",))
 
 
 def _dearness(worker: Worker) -> Decimal:

@@ -90,6 +90,11 @@ def eligible(
 
     Where nobody is `healthy`, those who only cool down after a 429 are asked before those who are `down`.
     """
+    return with_health(mask(pool, needs), healthy, down)
+
+
+def mask(pool: Pool, needs: Needs) -> Eligibility:
+    """Who may answer for what they are, whatever their health."""
     wanted = needs.capabilities
     dearest = _dearest(pool) if needs.budget is not None else None
     reasons: dict[str, str | None] = {}
@@ -99,11 +104,18 @@ def eligible(
         reasons[worker.name] = reason
         if reason is None:
             fit.append(worker)
+    return Eligibility(reasons, False, tuple(fit))
+
+
+def with_health(masked: Eligibility, healthy: Callable[[str], bool], down: Callable[[str], bool]) -> Eligibility:
+    """The mask, and who of those left is not well."""
+    fit = masked.workers
     well = tuple(worker for worker in fit if healthy(worker.name))
     if len(well) == len(fit):
-        return Eligibility(reasons, False, well)
+        return masked
+    reasons = dict(masked.reasons)
     if not well:
-        asked = tuple(worker for worker in fit if not down(worker.name)) or tuple(fit)
+        asked = tuple(worker for worker in fit if not down(worker.name)) or fit
         reasons.update({worker.name: UNHEALTHY for worker in fit if worker not in asked})
         return Eligibility(reasons, True, asked)
     ill = {worker.name for worker in fit} - {worker.name for worker in well}
@@ -131,7 +143,7 @@ def _why_not(worker: Worker, needs: Needs, wanted: tuple[str, ...], dearest: Pri
     if (
         worker.context_window is not None
         and not needs.embeddings
-        and needs.prompt_tokens + _output(worker, needs) > worker.context_window
+        and needs.prompt_tokens + output_of(worker, needs) > worker.context_window
     ):
         return "context_window"
     if needs.budget is not None and _cost(worker, needs, dearest) > needs.budget:
@@ -139,7 +151,8 @@ def _why_not(worker: Worker, needs: Needs, wanted: tuple[str, ...], dearest: Pri
     return None
 
 
-def _output(worker: Worker, needs: Needs) -> int:
+def output_of(worker: Worker, needs: Needs) -> int:
+    """Tokens that a worker may be asked to write."""
     # A client that asks for more than a worker can write gets what it can write.
     limit = worker.max_output_tokens
     return needs.output_tokens if limit is None else min(needs.output_tokens, limit)
@@ -149,7 +162,7 @@ def _cost(worker: Worker, needs: Needs, dearest: Price | None) -> Decimal:
     price = worker.price or dearest
     if price is None:
         return Decimal("Infinity")  # no price in the whole pool: nothing can be said to fit a budget
-    return (needs.prompt_tokens * price.input + _output(worker, needs) * price.output) / _MILLION
+    return (needs.prompt_tokens * price.input + output_of(worker, needs) * price.output) / _MILLION
 
 
 def _dearest(pool: Pool) -> Price | None:

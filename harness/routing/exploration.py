@@ -31,12 +31,24 @@ class Draw(msgspec.Struct, frozen=True):
     forced: Forced | None = None
 
 
-def draw(scores: Mapping[str, float], epsilon: float, rng: random.Random) -> Draw:
-    """A worker drawn from the ε-mix over `scores`; the only one is forced."""
+class Ranking(msgspec.Struct, frozen=True):
+    """What a draw needs to know of scores: all workers in the order of their names, and the best of them."""
+
+    names: list[str]
+    best: list[str]
+
+    @classmethod
+    def of(cls, scores: Mapping[str, float]) -> Ranking:
+        """Raises `BrokenInvariant` where there is nobody, or a score is not finite."""
+        return cls(*_names_and_best(scores))
+
+
+def draw(scores: Mapping[str, float], epsilon: float, rng: random.Random, ranking: Ranking | None = None) -> Draw:
+    """A worker drawn from the ε-mix over `scores`; the only one is forced. `ranking` is theirs, where it is known."""
     if len(scores) == 1:
         return forced(next(iter(scores)), "only_one")
     uniforms = (rng.random(), rng.random())
-    names, best = _names_and_best(scores)
+    names, best = _names_and_best(scores) if ranking is None else (ranking.names, ranking.best)
     chosen, explored = _chosen(names, best, epsilon, uniforms)
     return Draw(_mixture(names, best, epsilon), chosen, uniforms, explored)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.routing.base import Ask, RouterFailed, RouterVersion, Scored
+from harness.routing.remembered import Remembered
 from pointsman.config.model import RuleConfig
 from pointsman.pool import Worker
 from pointsman.words import RouterKind
@@ -47,7 +48,7 @@ class Rule:
             return False
         if self.tags and not self.tags <= ask.tags:
             return False
-        return not self.words or any(has_word(folded, word) for word in self.words)
+        return not self.words or any(word in folded and has_word(folded, word) for word in self.words)
 
 
 class RuleRouter:
@@ -58,6 +59,7 @@ class RuleRouter:
 
     def __init__(self, rules: Sequence[RuleConfig], parent_id: str | None = None) -> None:
         self._rules = tuple(Rule.of(rule) for rule in rules)
+        self._offered = Remembered(self._score)
         self._reads_words = any(rule.words for rule in self._rules)
         config = {"rules": [rule.model_dump(mode="json") for rule in rules]}
         self.version = RouterVersion("rule", config, parent_id)
@@ -67,13 +69,16 @@ class RuleRouter:
 
     def score_now(self, ask: Ask, workers: tuple[Worker, ...], seed: int) -> Scored:
         """The same without suspending. Raises `RouterFailed` where no rule decides."""
-        offered = {worker.name: 0.0 for worker in workers}
         folded = fold(ask.text[:MAX_CHARS]) if self._reads_words else ""
-        for rule in self._rules:
-            if rule.worker in offered and rule.holds(ask, folded):
-                offered[rule.worker] = 1.0
-                return Scored(offered)
+        for rule, scored in self._offered(workers):
+            if rule.holds(ask, folded):
+                return scored
         raise RouterFailed("no_rule_matched")
+
+    def _score(self, workers: tuple[Worker, ...]) -> list[tuple[Rule, Scored]]:
+        """The rules whose worker is offered, and what each says where it holds."""
+        names = {worker.name for worker in workers}
+        return [(rule, Scored.of_one(rule.worker, workers)) for rule in self._rules if rule.worker in names]
 
 
 def fold(text: str) -> str:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from harness.gateway.access import identify
+from harness.gateway.access import Known, identify
 from pointsman.errors import RequestError
 from pointsman.identity import Directory, KeyEntry, hash_key, list_keys, revoke_key
 
@@ -164,6 +164,27 @@ def test_two_keys_that_share_a_beginning_are_two(gateway):
     for other in (second, first[:-1], first + "Z"):
         with pytest.raises(RequestError, match="not known, or was revoked"):
             identify([(b"authorization", b"Bearer " + other.encode())], None, directory, has_body=False)
+
+
+def test_a_caller_is_known_by_its_header_only_while_the_directory_stands():
+    key, other = "pm_" + "a" * 43, "pm_" + "b" * 43
+    directory = Directory({hash_key(k): KeyEntry(k, "project", frozenset({"serve"})) for k in (key, other)}, {})
+    known = Known()
+
+    def who(*headers, directory=directory):
+        return known.identify([*headers, *JSON], ("127.0.0.1", 1), directory, has_body=True).key_id
+
+    def bearer_of(token):
+        return (b"authorization", b"Bearer " + token.encode())
+
+    assert [who(bearer_of(key)), who(bearer_of(other)), who(bearer_of(key))] == [key, other, key]
+    # A token that is not of our form says nothing: another header does, and it may change.
+    login = bearer_of("sk-of-somebody-else")
+    assert [who(login, (b"x-api-key", k.encode())) for k in (key, other)] == [key, other]
+    assert who(login, (b"host", b"localhost")) is None
+    with pytest.raises(RequestError, match="not known, or was revoked"):
+        who(bearer_of(key), directory=Directory({}, {}))
+    assert who(bearer_of(key)) == key
 
 
 def test_a_revoked_key_is_refused_within_two_seconds(gateway):

@@ -26,6 +26,8 @@ _encode = msgspec.json.Encoder(enc_hook=str, decimal_format="string").encode
 
 def clean_text(text: str) -> str:
     """`text` with each NUL and lone surrogate replaced by U+FFFD."""
+    if text.isascii() and "\0" not in text:
+        return text
     return _BAD_TEXT.sub(REPLACEMENT, text)
 
 

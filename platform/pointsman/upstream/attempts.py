@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from pointsman.errors import UpstreamError
 from pointsman.pool import Endpoint, Worker
+from pointsman.time_limit import TimeLimit
 from pointsman.upstream.breaker import Breaker
 from pointsman.upstream.faults import without_secrets
 from pointsman.upstream.outgoing import Outgoing
@@ -170,7 +171,7 @@ class Attempts:
         reply: Reply | None = None
         try:
             # A JSON reply is its own first token: only the deadline of the request bounds it.
-            async with asyncio.timeout_at(first if stream else deadline):
+            with TimeLimit(first if stream else deadline):
                 reply = await self.others.get(worker.quirks.api, self.transport).post(
                     endpoint.base_url + outgoing.path, headers, outgoing.body, limits.connect
                 )

@@ -26,6 +26,11 @@ class Breaker:
         self._clock = clock
         self._states: dict[str, _State] = {}
 
+    @property
+    def quiet(self) -> bool:
+        """Whether nobody has failed of late: every worker is healthy."""
+        return not self._states
+
     def healthy(self, worker: str) -> bool:
         """Whether a call may be sent now: closed, or half-open with no probe under way."""
         state = self._states.get(worker)

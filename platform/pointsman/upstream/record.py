@@ -36,6 +36,8 @@ class CallRecord:
     first_token_ms: float | None = None
     latency_ms: float | None = None
     usage: Usage | None = None
+    _priced: Usage | None = None  # what `_cost` is the cost of
+    _cost: Decimal | None = None
 
     @classmethod
     def begin(cls, worker: Worker, endpoint: Endpoint, attempt: int) -> CallRecord:
@@ -77,7 +79,9 @@ class CallRecord:
         """USD; 0 where nothing was used, None where tokens or price are unknown."""
         if self.usage is None:
             return Decimal(0)
-        return cost(self.usage, self.worker.price)
+        if self._priced is not self.usage:
+            self._priced, self._cost = self.usage, cost(self.usage, self.worker.price)
+        return self._cost
 
     def row(self, project_id: str, decision_id: str, request_id: str, *, store_text: bool) -> dict[str, Any]:
         """The `call` row."""
