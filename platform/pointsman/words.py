@@ -60,6 +60,8 @@ DetectorKind = Literal["worker_reward", "silent_update", "input_mix", "pool"]
 ReviewRule = Literal["disagreement", "low_confidence", "bad_outcome", "reask", "random"]
 ReviewState = Literal["open", "done"]
 ReviewVerdict = Literal["good_fit", "underpowered", "overprovisioned", "failed"]
+TurnState = Literal["running", "proposed", "promoted", "refused", "stopped", "failed"]
+LinkState = Literal["running", "done", "skipped", "refused", "failed"]
 ActorRole = Literal["viewer", "reviewer", "operator", "admin"]
 Scope = Literal["serve", "feedback", "jobs", "admin"]
 

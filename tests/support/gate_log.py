@@ -44,7 +44,7 @@ START = datetime(2026, 11, 1, 12, tzinfo=UTC)
 TABLES = (
     "request", "decision", "call", "outcome", "feedback", "reward", "reward_spec", "gate", "gate_row", "certificate",
     "alpha_ledger", "alarm", "actor_log", "promotion", "dial", "detector", "router_version", "pool_snapshot", "job_log",
-    "job", "audit_run", "episode",
+    "job", "audit_run", "episode", "flywheel_turn",
 )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from pointsman.commands import (
     doctor,
     export,
     feedback,
+    flywheel,
     gate,
     import_,
     init,
@@ -57,6 +58,7 @@ BUILT_IN = (
     certify,
     dial,
     alarms,
+    flywheel,
 )
 
 HELP = """Pointsman sends each request to the LLM that will answer it best, and logs

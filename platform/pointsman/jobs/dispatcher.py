@@ -27,6 +27,8 @@ from pointsman.config.model import ScheduleConfig
 from pointsman.database.engine import make_engine, psycopg_url
 from pointsman.database.open import configured_url
 from pointsman.errors import BrokerAway
+from pointsman.flywheel.pulse import FlywheelPulse
+from pointsman.identity import DEFAULT_PROJECT_ID
 from pointsman.jobs.broker import Wire, broker_url
 from pointsman.jobs.celery_app import make_app
 from pointsman.jobs.health import BEAT_SECONDS, Beat
@@ -161,7 +163,8 @@ def main() -> None:
     url = configured_url(settings, config)
     app = make_app(broker_url(settings, config), visibility_timeout=config.jobs.visibility_timeout)
     engine = make_engine(url, pool_size=2, application="pointsman-dispatcher")
-    pulses = (RewardPulse(engine, config), AuditPulse(engine, config))
+    turning = FlywheelPulse(engine, DEFAULT_PROJECT_ID if config.flywheel.enabled else None)
+    pulses = (RewardPulse(engine, config), AuditPulse(engine, config), turning)
     dispatcher = Dispatcher(engine, url, Wire(app), config.schedules, Beat(arguments.beat), pulses=pulses)
     signal.signal(signal.SIGTERM, dispatcher.stop)
     signal.signal(signal.SIGINT, dispatcher.stop)

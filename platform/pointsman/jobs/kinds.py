@@ -14,12 +14,15 @@ from typing import Any, Literal
 
 from pointsman.errors import UserError
 from pointsman.jobs import params as parameters
+from pointsman.jobs.conducting import CONDUCTING
 from pointsman.jobs.kind import Estimate as Estimate
 from pointsman.jobs.kind import Facts as Facts
 from pointsman.jobs.kind import JobKind as JobKind
 from pointsman.jobs.learning import LEARNING
 from pointsman.jobs.params import option
 from pointsman.jobs.rewarding import REWARDING
+from pointsman.jobs.turning import TURNING
+from pointsman.jobs.turning import Flywheel as Flywheel
 
 Fault = Literal["none", "error", "exit", "abort", "skip"]
 Load = Literal["sleep", "hash"]
@@ -246,6 +249,8 @@ KINDS: Mapping[str, JobKind] = {
         ),
         *REWARDING,
         *LEARNING,
+        *CONDUCTING,
+        *TURNING,
     )
 }
 

@@ -2,7 +2,7 @@
 routers (`router`), the log (`log`), background work (`jobs`), memory of teams (`teams`),
 rewards and audits (`search`), gates and certificates (`claims`), what serves (`promotion`), who did what (`actors`),
 label sets (`learning`),
-people's reviews (`review`), hourly sums (`rollup`).
+people's reviews (`review`), hourly sums (`rollup`), turns of the flywheel (`flywheel`).
 
 SQLModel is for schema, migrations and reads. The log is written by the shipper's COPY alone. Log
 tables carry no foreign keys: rows arrive in batches and in any order, and idempotently by id.
@@ -12,6 +12,7 @@ from pointsman.tables.actors import ActorLogRow
 from pointsman.tables.base import METADATA, PARTITIONED
 from pointsman.tables.budget import BudgetLease, BudgetRow, IdempotencyRow
 from pointsman.tables.claims import AlarmRow, AlphaLedgerRow, CertificateRow, GateRow, GateStepRow
+from pointsman.tables.flywheel import FlywheelTurn
 from pointsman.tables.identity import ApiKey, Project
 from pointsman.tables.jobs import (
     ArtifactRow,
@@ -50,6 +51,7 @@ __all__ = [
     "DialRow",
     "Episode",
     "Feedback",
+    "FlywheelTurn",
     "GateRow",
     "GateStepRow",
     "IdempotencyRow",
