@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -164,3 +166,26 @@ def test_housekeeping_gives_way_to_a_long_read(
             connection.execute(text("SELECT set_config('lock_timeout', '50ms', true)"))
             ensure_partitions(connection, datetime(2040, 1, 1, tzinfo=UTC))
     keep_house(engine, rows, tmp_path, datetime.now(UTC), 90, drained=True)
+
+
+def test_a_drop_and_a_writer_of_two_tables_never_wait_for_each_other(
+    engine: Engine, rows: psycopg.Connection[Any], database_url: str
+) -> None:
+    """The shipper writes request, decision, call, outcome in one transaction, and readers join them."""
+    with engine.begin() as connection:
+        ensure_partitions(connection, datetime(2022, 5, 1, tzinfo=UTC), 0)
+    now, moment = datetime(2022, 10, 1, tzinfo=UTC), datetime(2022, 9, 1, tzinfo=UTC)
+    identity = id_at(moment)
+    call = {"id": identity, "project_id": PROJECT, "decision_id": identity, "worker": "w", "status": "ok"}
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(psycopg_url(database_url)) as writer:
+        copy_rows(writer, "request", [{"id": identity, "project_id": PROJECT, "received_at": moment}])
+        dropping = pool.submit(drop_expired, engine, rows, now, 90)
+        waiting = "SELECT FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'"
+        with psycopg.connect(psycopg_url(database_url), autocommit=True) as watcher:
+            while not dropping.done() and watcher.execute(waiting).rowcount == 0:
+                time.sleep(0.01)
+        assert copy_rows(writer, "call", [call | {"started_at": moment}]) == 1
+        writer.commit()
+        dropped = set(dropping.result()) | set(drop_expired(engine, rows, now, 90))
+    assert {f"{table}_2022_05" for table in PARTITIONED} <= dropped
+    assert rows.execute("SELECT count(*) FROM call").fetchone() == (1,)

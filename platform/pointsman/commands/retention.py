@@ -109,7 +109,7 @@ def _drop(engine: Engine, now: datetime, days: int) -> list[str]:
         with psycopg.connect(address, autocommit=True, options="-c timezone=UTC") as connection:
             return drop_expired(engine, connection, now, days)
     except psycopg.errors.LockNotAvailable:
-        raise StoreError("the partitions are in use by a long read; nothing was dropped, try again later") from None
+        raise StoreError("old rows are in use by a long read or write; try again later") from None
 
 
 def _show(console: Console, made: Plan, dropped: list[str] | None) -> None:
@@ -126,3 +126,5 @@ def _show(console: Console, made: Plan, dropped: list[str] | None) -> None:
         say(console, f"{len(made.going)} partitions, {freed:.1f} MB, would go; --drop drops them")
     else:
         say(console, f"dropped {len(dropped)} partitions")
+        for name in sorted({size.name for size in made.going} - set(dropped)):
+            say(console, f"{name} is in use by a long read: try again later", "yellow")

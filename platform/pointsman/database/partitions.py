@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -34,13 +35,16 @@ def existing(connection: Connection, table: str) -> set[str]:
     return {row[0] for row in rows}
 
 
-def ensure_partitions(connection: Connection, now: datetime, ahead: int = 2) -> list[str]:
+def ensure_partitions(
+    connection: Connection, now: datetime, ahead: int = 2, tables: Sequence[str] = PARTITIONED
+) -> list[str]:
     """Makes the partitions of this month and `ahead` more where they are absent; returns those made.
 
-    Rows of such a month that were in the default partition move to their own.
+    Rows of such a month that were in the default partition move to their own. While others use the database, each
+    of the `tables` belongs in a transaction of its own: it locks the table's default partition.
     """
     made: list[str] = []
-    for table in PARTITIONED:
+    for table in tables:
         have = existing(connection, table)
         for offset in range(ahead + 1):
             start = month_start(now, offset)

@@ -15,6 +15,7 @@ from sqlalchemy import Engine, text
 from pointsman.database.engine import make_engine, normalised_url
 from pointsman.database.partitions import ensure_partitions
 from pointsman.errors import UserError
+from pointsman.tables import PARTITIONED
 
 MIGRATIONS = Path(__file__).parent.parent / "migrations"
 MIGRATION_LOCK = 0x706F696E74  # an advisory lock, so that two starting processes migrate once
@@ -56,7 +57,9 @@ def migrate(url: str, revision: str = "head", *, now: datetime | None = None) ->
             except CommandError as error:
                 raise UserError(f"the database cannot be brought to {revision}: {error}") from error
             if revision == "head":
-                ensure_partitions(connection, now or datetime.now(UTC))
+                for table in PARTITIONED:
+                    ensure_partitions(connection, now or datetime.now(UTC), tables=(table,))
+                    connection.commit()
             connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": MIGRATION_LOCK})
             connection.commit()
     finally:

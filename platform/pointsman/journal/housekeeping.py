@@ -16,9 +16,11 @@ from pointsman.database.partitions import ensure_partitions, expired
 from pointsman.ids import lowest_id
 from pointsman.journal.folder import sweep_hidden
 from pointsman.journal.rejected import expire
+from pointsman.tables import PARTITIONED
 
 UNJOINED_FOR = timedelta(days=1)  # longer than any journal should wait: its decision may be in another machine's
-LOCK_WAIT = "5s"
+LOCK_WAIT = "1s"
+"""Whoever comes after a waiting lock waits behind it: this is the longest that serving may stand still."""
 
 log = logging.getLogger("pointsman.shipper")
 
@@ -82,30 +84,46 @@ def sweep_feedback(connection: psycopg.Connection[Any], now: datetime) -> int:
 
 def keep_partitions(engine: Engine, now: datetime) -> None:
     """The coming months' partitions, made ahead of time. Gives way to a long read; the next round tries again."""
-    with engine.begin() as connection:
-        connection.execute(text("SELECT set_config('lock_timeout', :wait, true)"), {"wait": LOCK_WAIT})
-        for name in ensure_partitions(connection, now):
-            log.info("made partition %s", name)
+    for table in PARTITIONED:
+        with engine.begin() as connection:
+            connection.execute(text("SELECT set_config('lock_timeout', :wait, true)"), {"wait": LOCK_WAIT})
+            for name in ensure_partitions(connection, now, tables=(table,)):
+                log.info("made partition %s", name)
 
 
 def drop_expired(engine: Engine, connection: psycopg.Connection[Any], now: datetime, days: int) -> list[str]:
     """Retention: partitions wholly older than `days` are dropped, and older episodes and feedback deleted.
 
-    Of the rows that no month's partition took, traffic goes; what was imported from long ago stays.
+    Of the rows that no month's partition took, traffic goes; what was imported from long ago stays. A partition that
+    is in use is left for the next time. Returns the names of those dropped.
     """
     cutoff = now - timedelta(days=days)
     with engine.connect() as reader:
         names = expired(reader, cutoff)
+    dropped = [name for name in names if _drop(connection, name, days)]
     with connection.transaction(), connection.cursor() as cursor:
         cursor.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_WAIT])
-        for name in names:
-            cursor.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(name)))
-            log.info("dropped partition %s: older than %d days", name, days)
         for statement in _OLD_STRAYS:
             cursor.execute(statement, [lowest_id(cutoff)])
         cursor.execute("DELETE FROM feedback WHERE created_at < %s", [cutoff])
         cursor.execute(_OLD_EPISODES, [cutoff])
-    return names
+    return dropped
+
+
+def _drop(connection: psycopg.Connection[Any], name: str, days: int) -> bool:
+    """Drops one partition, in a transaction of its own; False where it is in use.
+
+    With the locks of two tables in one hand, it and whoever writes or joins the two would wait for each other.
+    """
+    try:
+        with connection.transaction(), connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_WAIT])
+            cursor.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(name)))
+    except psycopg.errors.LockNotAvailable:
+        log.info("partition %s is in use; it is dropped later", name)
+        return False
+    log.info("dropped partition %s: older than %d days", name, days)
+    return True
 
 
 def keep_house(
@@ -128,4 +146,4 @@ def keep_house(
     try:
         drop_expired(engine, connection, now, days)
     except psycopg.errors.LockNotAvailable:
-        log.info("expired partitions are in use; they are dropped later")
+        log.info("old rows are in use; they are deleted later")
