@@ -28,6 +28,11 @@ def act(engine: Engine, action: Callable[[Connection], T]) -> T | None:
     return None
 
 
+def did(engine: Engine, action: Callable[[Connection], object]) -> bool:
+    """Whether an action whose value nobody needs was done."""
+    return act(engine, lambda connection: (action(connection), True)) is not None
+
+
 def refused(why: str) -> None:
     st.error("That was refused.")
     st.code(why, language=None, wrap_lines=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import streamlit as st
 from sqlalchemy import Engine
 
-from dashboard.people import visitor
+from dashboard.people import projects_of, visitor
 from pointsman.actions.actor import Actor
 from pointsman.commands.client import gateway_address
 from pointsman.config import Config, Settings, load_config
@@ -85,8 +85,10 @@ def source(*, empty: bool = False) -> Source:
         st.stop()
     state = database_state(engine)
     _require_database(state, embedded=config.database.url is None)
-    names = {project.id: project.name for project in projects(engine)}
-    made = Source(settings, config, engine, _project(names), state, visitor(config), names)
+    actor = visitor(config)
+    allowed = projects_of(config, actor)
+    names = {one.id: one.name for one in projects(engine) if allowed is None or one.name in allowed}
+    made = Source(settings, config, engine, _project(names, every=allowed is None), state, actor, names)
     if state.newest_decision is None and not empty:
         _explain_empty(made)
         st.stop()
@@ -129,12 +131,17 @@ def _require_database(state: DatabaseState, *, embedded: bool) -> None:
         )
 
 
-def _project(names: Mapping[str, str]) -> str | None:
-    """The project that the sidebar chooses; no choice is offered where there is only one."""
+def _project(names: Mapping[str, str], *, every: bool) -> str | None:
+    """The project that the sidebar chooses; no choice is offered where there is only one. `every`: all may be seen."""
+    if not every and not names:
+        st.error("None of the projects here is yours to see.")
+        st.write("Whoever runs this dashboard can name you in `[pointsman.projects]` or `[dashboard] projects`.")
+        st.stop()
     if len(names) < 2:
-        return None
+        return None if every else next(iter(names))
+    offered = [ALL_PROJECTS, *names] if every else list(names)
     chosen = st.sidebar.selectbox(
-        "Project", [ALL_PROJECTS, *names], format_func=lambda key: names.get(str(key), str(key)), key=PROJECT
+        "Project", offered, format_func=lambda key: names.get(str(key), str(key)), key=PROJECT
     )
     return None if chosen == ALL_PROJECTS else chosen
 

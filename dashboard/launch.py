@@ -42,6 +42,8 @@ def command(settings: Settings, config: Config) -> list[str]:
         # What failed goes to the server's log; a page never shows a stack trace or a path.
         "client.showErrorDetails": "none",
         "client.showErrorLinks": "false",
+        # Its CSV does not neutralise formulas; the page Data exports.
+        "client.disableDataExport": "true",
     }
     options |= {f"theme.light.{key}": value for key, value in LIGHT.items()}
     options |= {f"theme.dark.{key}": value for key, value in DARK.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import streamlit as st
@@ -40,6 +40,24 @@ def role_of(email: str, roles: Mapping[str, str]) -> ActorRole:
     named = {entry.lower(): role for entry, role in roles.items()}
     role = named.get(email, named.get(f"@{email.rpartition('@')[2]}", "viewer"))
     return cast(ActorRole, role) if role in members(ActorRole) else "viewer"
+
+
+def projects_of(config: Config, actor: Actor) -> frozenset[str] | None:
+    """The names of the projects that this person may see; None: all of them.
+
+    With OIDC they stand under `[pointsman.projects]` of the secrets file (address or `@domain` = a list of names);
+    where that table is, whoever is not in it sees none. Else they are `[dashboard] projects`, empty for all.
+    """
+    if config.dashboard.auth != "oidc":
+        return frozenset(config.dashboard.projects) or None
+    table = st.secrets["pointsman"].get("projects")
+    return None if table is None else named_for(actor.name, table)
+
+
+def named_for(email: str, table: Mapping[str, Sequence[str]]) -> frozenset[str]:
+    """What a table by address or `@domain` has for an address, both together."""
+    known = {entry.lower(): names for entry, names in table.items()}
+    return frozenset([*known.get(email, ()), *known.get(f"@{email.rpartition('@')[2]}", ())])
 
 
 def may(actor: Actor, role: ActorRole) -> bool:

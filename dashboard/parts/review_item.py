@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 import streamlit as st
 
@@ -95,5 +95,5 @@ def _give(source: Source, project: str, item: str, said: Judgement) -> None:
         return
     sent = forward(source, project, row)
     st.query_params.clear()
-    label = VERDICTS[cast(ReviewVerdict, said.verdict)][0].lower()
+    label = VERDICTS[said.verdict][0].lower()
     acting.say_next(f"Verdict kept: {label}. {sent}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import cast
 
 import streamlit as st
 
@@ -51,7 +52,7 @@ def table(source: Source, project: str) -> None:
 
 def fill(source: Source, project: str) -> None:
     with st.expander("Fill a queue", icon=":material/playlist_add:"), st.form("fill", border=False):
-        rule = st.selectbox("Rule", members(ReviewRule), format_func=words, key="fill-rule")
+        rule = cast(ReviewRule | None, st.selectbox("Rule", members(ReviewRule), format_func=words, key="fill-rule"))
         left, middle, right = st.columns(3)
         most = left.number_input("At most, items", 1, 1000, 50, key="fill-most")
         wanted = middle.number_input("Reviewers for each", 1, 5, 1, key="fill-wanted")
@@ -93,8 +94,7 @@ def assignments(source: Source, project: str) -> None:
             sent = right.form_submit_button("Assign", width="stretch")
         if sent and item is not None:
             now = datetime.now(UTC)
-            done = acting.act(source.engine, lambda c: (assign(c, source.actor, project, item, to or None, now), True))
-            if done is not None:
+            if acting.did(source.engine, lambda c: assign(c, source.actor, project, item, to or None, now)):
                 acting.say_next(f"The item is for {plain(to) if to else 'anybody'} now.")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from dashboard import data
-from dashboard.parts import filters, record, table
+from dashboard.parts import filters, record, saved_sets, table
 from dashboard.parts.pager import Pager
 from pointsman.ids import is_uuid
 from pointsman.queries import decision_record, decisions_page, find_decision
@@ -36,6 +36,7 @@ def _list(source: data.Source) -> None:
         return
     chosen = table.decisions(found.rows)
     pager.buttons(found.older, f"{len(found.rows)} decisions, newest first. Select one to open it.")
+    saved_sets.keep(source, wanted)
     if chosen is not None:
         _open(chosen)
 

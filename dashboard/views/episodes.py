@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import streamlit as st
 
 from dashboard import data, go
@@ -71,7 +73,7 @@ def _one(source: data.Source, wanted: str) -> None:
         st.metric("Decisions", str(len(turns)), border=True, width=170)
         st.metric("Workers", str(len({line.chosen for line in traffic if line.chosen})), border=True, width=170)
         st.metric(
-            "Cost, USD", dollars(sum(known)) if known else "unknown", f"n = {len(known)} of {len(traffic)}",
+            "Cost, USD", dollars(sum(known, Decimal(0))) if known else "unknown", f"n = {len(known)} of {len(traffic)}",
             delta_color="off", delta_arrow="off", border=True, width=170,
         )  # fmt: skip
         st.metric("Last outcome", (traffic[-1].outcome or "not ended") if traffic else NOTHING, border=True, width=220)

@@ -87,6 +87,7 @@ class DashboardConfig(Section):
     auth: Literal["none", "password", "oidc"] = "none"
     password_env: EnvName | None = None
     role: ActorRole = Field("admin", description="of whoever comes in by loopback or with the password")
+    projects: list[str] = Field(default_factory=list, description="those that are shown; empty: all")
 
 
 class LogConfig(Section):

@@ -1,4 +1,4 @@
-"""Saved filters, and the rows that one names, for export: a page at a time, never all in memory."""
+"""Label sets, saved filters, and the rows that one names, for export: a page at a time, never all in memory."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pointsman.queries.scope import DECISION, OUTCOME, REQUEST, of_project
 from pointsman.tables import METADATA
 
 SAVED_SET: Table = METADATA.tables["saved_set"]
+LABEL_SET: Table = METADATA.tables["label_set"]
 EXPORTED = (
     "id", "decided_at", "episode_id", "turn", "origin", "pattern", "ask", "chosen", "answered", "router_kind",
     "router_version_id", "propensity", "explored", "forced", "scores", "probabilities", "status", "cost_usd",
@@ -31,6 +32,17 @@ class SavedSetLine:
     filters: DecisionFilter
     made_by: str
     made_at: datetime
+
+
+@dataclass(frozen=True)
+class LabelSetLine:
+    """`manifest` has the data report."""
+
+    id: str
+    hash: str
+    rows: int
+    made_at: datetime
+    manifest: Mapping[str, Any]
 
 
 def filter_json(filters: DecisionFilter) -> dict[str, Any]:
@@ -57,6 +69,17 @@ def saved_sets(engine: Engine, project: str | None) -> tuple[SavedSetLine, ...]:
     with engine.connect() as connection:
         return tuple(
             SavedSetLine(str(row.id), row.name, filter_of(row.filters), row.made_by, row.made_at)
+            for row in connection.execute(query)
+        )
+
+
+def label_sets(engine: Engine, project: str, limit: int = 50) -> tuple[LabelSetLine, ...]:
+    """The newest first."""
+    s = LABEL_SET.c
+    query = select(LABEL_SET).where(of_project(LABEL_SET, project)).order_by(s.id.desc()).limit(limit)
+    with engine.connect() as connection:
+        return tuple(
+            LabelSetLine(str(row.id), row.hash, row.rows, row.created_at, row.manifest)
             for row in connection.execute(query)
         )
 
