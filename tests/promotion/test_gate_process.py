@@ -191,6 +191,21 @@ def test_five_percent_of_the_traffic_cannot_talk_a_bad_candidate_in(synthetic: C
     assert log_.look(gate).state in ("running", "rolled_back")
 
 
+def test_a_certificate_holds_whichever_row_closed_last(synthetic: Callable[..., Any]) -> None:
+    log_ = synthetic()
+    gate = log_.gate()
+    for n in range(40):  # of two rows the first one takes longer, so that the last one of all closes before it
+        for lasts in (30, 1):
+            arm = "candidate" if n % 2 else "incumbent"
+            ended = log_.clock + timedelta(seconds=1 + lasts)
+            log_.word(log_.decision(gate, arm, outcome={"ended_at": ended}), arm == "candidate", after=lasts)
+    assert log_.look(gate).state in ("ready", "promoted")
+    certificate = str(log_.sql("SELECT id FROM certificate")[0].id)
+    with log_.engine.begin() as connection:
+        again = recheck(connection, log_.project, certificate, log_.clock)
+    assert (again.holds, again.faults) == (True, ())
+
+
 def test_another_endpoint_stops_the_gate_and_says_why(synthetic: Callable[..., Any]) -> None:
     log_ = synthetic()
     gate = log_.gate()

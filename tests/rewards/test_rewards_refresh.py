@@ -117,7 +117,7 @@ def test_the_dispatcher_starts_a_job_while_something_waits_and_it_computes_every
     assert pulse.beat(now) is None  # no log, no work
     minutes = (now - log.start).total_seconds() / 60
     log.decision(minutes - 60, score=1.0)
-    later = now + timedelta(seconds=20)
+    later = now + timedelta(seconds=61)
     started = pulse.beat(later)
     assert started is not None and RewardPulse(engine, config).beat(later) == started
     assert Jobs(engine).get(started).params == {"sweep": True, "small": False}
@@ -128,9 +128,9 @@ def test_the_dispatcher_starts_a_job_while_something_waits_and_it_computes_every
         specs = set(connection.execute(text("SELECT spec_hash FROM reward")).scalars())
     assert specs == {spec_of(config).hash, spec_of(config, "strict").hash}
     soon = datetime.now(UTC)
-    assert pulse.beat(soon + timedelta(seconds=40)) is None
+    assert pulse.beat(soon + timedelta(seconds=122)) is None
     log.decision((soon - log.start).total_seconds() / 60, score=0.5)
-    small = pulse.beat(soon + timedelta(seconds=60))
+    small = pulse.beat(soon + timedelta(seconds=183))
     assert small is not None and Jobs(engine).get(small).params == {"sweep": False, "small": True}
     assert _worked_off(tmp_path, database_url).result["default"]["written"] == 1
 

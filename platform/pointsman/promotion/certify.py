@@ -95,7 +95,7 @@ def _again(connection: Connection, row: Any, faults: list[str], remarks: list[st
 
 def _gate(connection: Connection, row: Any, faults: list[str], remarks: list[str]) -> Mapping[str, Any]:
     gate = gate_of(connection, str(row.project_id), str(row.gate_id))
-    again = recompute(connection, gate, row.window_end)
+    again = recompute(connection, gate, row.numbers["rows"])
     faults += again.faults
     if again.data_hash != row.data_hash:
         faults.append("the gate's rows are not those that the certificate was made from")

@@ -84,7 +84,7 @@ def save_certificate(connection: Connection, gate: Any, state: Gate, rows: Seque
         "id": identity, "project_id": gate.project_id, "claim": "better_than_incumbent",
         "router_version_id": gate.candidate_id, "incumbent_id": gate.incumbent_id, "gate_id": gate.id,
         "alpha_id": gate.alpha_id, "alpha": state.terms.alpha, "method": METHOD,
-        "window_start": rows[0].assigned_at, "window_end": rows[-1].closed_at, "assumptions": list(ASSUMPTIONS),
+        "window_start": rows[0].assigned_at, "window_end": max(row.closed_at for row in rows), "assumptions": list(ASSUMPTIONS),
         "numbers": numbers_of(gate, state, rows), "data_hash": data_hash(rows), "spec_hash": gate.spec_hash,
         "pool_epoch": gate.pool_epoch, "judge_units": gate.judge_hash is not None, "holds": True,
         "created_at": now, "checked_at": now,
@@ -93,9 +93,12 @@ def save_certificate(connection: Connection, gate: Any, state: Gate, rows: Seque
     return identity
 
 
-def recompute(connection: Connection, gate: Any, last: datetime | None = None) -> Recomputed:
-    """Takes the gate again: every row from the log, then every step from the rows, up to those closed by `last`."""
-    stored = [row for row in gate_rows(connection, gate.id) if last is None or row.closed_at <= last]
+def recompute(connection: Connection, gate: Any, rows: int | None = None) -> Recomputed:
+    """Takes the gate again: every row from the log, then every step from the rows, the first `rows` of them.
+
+    Rows are taken in order of assignment: a later one may well have closed earlier.
+    """
+    stored = gate_rows(connection, gate.id)[:rows]
     faults: list[str] = []
     gone = _compare_with_log(connection, gate, stored, faults)
     steps = replay(terms_of(gate), [as_row(row) for row in stored])

@@ -83,8 +83,9 @@ def calibrated(found: Sequence[Sample], terms: Terms) -> Threshold:
     least = least_routed(terms.max_failures, terms.delta)
     if len(found) < least:
         raise NotEvaluable(
-            f"{len(found)} audited requests were routed by {terms.version}; at least {least} are needed "
-            f"to certify at most {terms.max_failures:g} failures: raise [audit] rate, or run `pointsman audit`"
+            f"{len(found)} audited requests that {terms.version} routed have a reward; at least {least} are needed "
+            f"to certify at most {terms.max_failures:g} failures: raise [audit] rate, or run `pointsman audit`, with "
+            "a [judge] where no verifier knows what is right"
         )
     margins = [sample.margin for sample in found]
     failed = [sample.reward < terms.good for sample in found]

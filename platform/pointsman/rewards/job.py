@@ -15,7 +15,7 @@ from pointsman.jobs.store import Jobs
 from pointsman.rewards.refresh import Need, Refreshed, judge_of, kept, refresh, sweep_due, waiting
 from pointsman.rewards.spec import RewardSpec, specs_of
 
-LOOK = timedelta(seconds=15)
+LOOK = timedelta(minutes=1)
 LATE = timedelta(seconds=30)
 SMALL = 1_000
 """Decisions that are computed inside the worker, in a fraction of a second; more take a process of their own."""
@@ -31,7 +31,7 @@ def run(context: JobContext, params: Rewards) -> dict[str, Any]:
 
 
 class RewardPulse:
-    """One dispatcher's; several start one job between them. Costs a few queries every quarter of a minute."""
+    """One dispatcher's; several start one job between them. Costs a few queries a minute."""
 
     def __init__(self, engine: Engine, config: Config | None) -> None:
         self._engine = engine
