@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from string import ascii_uppercase
 from typing import Any
 
+from distill.conductor.constraint import PlanConstraint
 from harness.engine.request import Message
 from harness.routing.base import RouterUsage
 
 MAX_NEW = 160
+LETTERS = ascii_uppercase
 
 
 @dataclass(frozen=True)
@@ -26,8 +29,12 @@ def generate(
     max_new: int = MAX_NEW,
     temperature: float = 0.0,
     batch: int = 32,
+    constrained: bool = False,
 ) -> list[Said]:
-    """One text per prompt, in order. `temperature` 0 is greedy; else draws come from torch's own generator."""
+    """One text per prompt, in order. `temperature` 0 is greedy; else draws come from torch's own generator.
+
+    `constrained`: only tokens after which a plan is still possible (`constraint`).
+    """
     import torch
     from transformers import GenerationConfig
 
@@ -47,7 +54,9 @@ def generate(
             padded = tokenizer.pad(
                 {"input_ids": [rows[place] for place in places]}, padding_side="left", return_tensors="pt"
             ).to(model.device)
-            out = model.generate(**padded, generation_config=config)[:, padded["input_ids"].shape[1] :]
+            asked = padded["input_ids"].shape[1]
+            only = [PlanConstraint(tokenizer, asked, LETTERS)] if constrained else []
+            out = model.generate(**padded, generation_config=config, logits_processor=only)[:, asked:]
             for place, tokens in zip(places, out.tolist(), strict=True):
                 said[place] = _said(tokenizer, tokens, len(rows[place]))
     model.train(was_training)

@@ -30,12 +30,12 @@ def exam(world: int, split: Split, n: int, families: Sequence[str]) -> list[Task
     return [next(streams[families[number % len(families)]]) for number in range(n)]
 
 
-def items(exam: Sequence[Task], names: Sequence[str], seed: int, least: int = 2) -> list[Item]:
-    """A random pool of `least` to all workers and a seed for every task."""
+def items(exam: Sequence[Task], names: Sequence[str], seed: int, least: int = 2, most: int | None = None) -> list[Item]:
+    """A random pool of `least` to `most` workers (None: all) and a seed for every task."""
     rng = Random(f"pools/{seed}")
     made = []
     for task in exam:
-        k = rng.randint(min(least, len(names)), len(names))
+        k = rng.randint(min(least, len(names)), min(most or len(names), len(names)))
         offered = tuple(sorted(rng.sample(list(names), k)))
         made.append(Item(task.id, task.prompt, task.verifier, offered, rng.getrandbits(48), task.family))
     return made
@@ -81,6 +81,21 @@ def examples(
     return kept(
         scene, [(item, text, origin, one) for (item, text, origin), one in zip(tried, rolled, strict=True)]
     ), len(tried)
+
+
+def outcomes(scene: Scene, asked: Sequence[Item], *, assignments: int, seed: int) -> dict[str, list[float]]:
+    """Item id → the outcomes of the prompted conductor's plan and of random assignments, those known."""
+    rng = Random(f"outcomes/{seed}")
+    tried = [
+        (item, written(plan, scene.asked(item).options, scene.max_steps), RouterUsage())
+        for item in asked
+        for plan, _ in candidates(scene, item, assignments, rng)
+    ]
+    found: dict[str, list[float]] = {}
+    for (item, _, _), one in zip(tried, scene.roll(tried), strict=True):
+        if one.earned.known:
+            found.setdefault(item.id, []).append(one.earned.outcome)
+    return found
 
 
 def kept(scene: Scene, tried: Sequence[tuple[Item, str, str, Rolled]]) -> list[Example]:

@@ -152,6 +152,7 @@ def _arguments(config: ConductorSft, rate: float, folder: Path) -> Any:
         per_device_train_batch_size=config.batch,
         lr_scheduler_type="constant_with_warmup",
         warmup_steps=config.warmup,
+        train_sampling_strategy="group_by_length",
         max_length=config.longest,
         completion_only_loss=True,
         save_strategy="steps",
@@ -222,9 +223,9 @@ def keep_best(model: Any, tokenizer: Any, folder: Path, about: dict[str, Any]) -
     waiting.rename(folder)
 
 
-def mark_whole(folder: Path, step: int, curve: list[dict[str, Any]]) -> None:
+def mark_whole(folder: Path, step: int, curve: list[dict[str, Any]], **more: Any) -> None:
     """Says that a checkpoint was written to its end, and what had been seen until then."""
-    write_json(folder / f"checkpoint-{step}" / f"{_WHOLE}.json", {"curve": curve})
+    write_json(folder / f"checkpoint-{step}" / f"{_WHOLE}.json", {"curve": curve} | more)
 
 
 def last_whole(folder: Path) -> str | None:

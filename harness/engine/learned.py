@@ -45,6 +45,12 @@ def shaped(messages: list[Message], form: Form) -> list[Message]:
     return [{"role": "user", "content": "\n".join(lines)}]
 
 
+def context_of(messages: list[Message]) -> str:
+    """What surrounded the request, as a conductor's full prompt quotes it."""
+    said = json.loads(_sections(str(messages[-1]["content"])).get("context", '""'))
+    return str(said)
+
+
 def form_hash(form: Form, template_hash: str) -> str:
     """What a checkpoint was trained on: the wording of the full prompt, or the version of the short form."""
     return content_hash(["short", SHORT_VERSION] if form == "short" else ["full", template_hash])
