@@ -84,10 +84,10 @@ def save_certificate(connection: Connection, gate: Any, state: Gate, rows: Seque
         "id": identity, "project_id": gate.project_id, "claim": "better_than_incumbent",
         "router_version_id": gate.candidate_id, "incumbent_id": gate.incumbent_id, "gate_id": gate.id,
         "alpha_id": gate.alpha_id, "alpha": state.terms.alpha, "method": METHOD,
-        "window_start": rows[0].assigned_at, "window_end": max(row.closed_at for row in rows), "assumptions": list(ASSUMPTIONS),
-        "numbers": numbers_of(gate, state, rows), "data_hash": data_hash(rows), "spec_hash": gate.spec_hash,
-        "pool_epoch": gate.pool_epoch, "judge_units": gate.judge_hash is not None, "holds": True,
-        "created_at": now, "checked_at": now,
+        "window_start": rows[0].assigned_at, "window_end": max(row.closed_at for row in rows),
+        "assumptions": list(ASSUMPTIONS), "numbers": numbers_of(gate, state, rows), "data_hash": data_hash(rows),
+        "spec_hash": gate.spec_hash, "pool_epoch": gate.pool_epoch, "judge_units": gate.judge_hash is not None,
+        "holds": True, "created_at": now, "checked_at": now,
     }  # fmt: skip
     connection.execute(insert(CERTIFICATE).values(values))
     return identity
