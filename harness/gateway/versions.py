@@ -18,6 +18,7 @@ from harness.routing.candidate import prompted_router
 from harness.routing.chain import Chain
 from harness.routing.lm import chat_lm
 from harness.routing.stored import stored_router
+from harness.routing.wary import wary
 from pointsman.config import Config, Settings
 from pointsman.errors import UserError
 from pointsman.pool import Pool, Price
@@ -86,11 +87,18 @@ class Versions:
         chains = (self.chain_of(version) for version in self.plan.shadows)
         return tuple(chain for chain in chains if chain is not None and chain.routers[0] is not but.routers[0])
 
-    def chain_of(self, version: str | None, fallback: str | None = None) -> Chain | None:
-        """A version, its fallback, then the file's routers of other kinds; None where it cannot be built."""
+    def chain_of(
+        self, version: str | None, fallback: str | None = None, doubted: Sequence[str] | None = None
+    ) -> Chain | None:
+        """A version, its fallback, then the file's routers of other kinds; None where it cannot be built.
+
+        With `doubted` (endpoints under a drift alarm) it serves, and gives way where what it knows has changed.
+        """
         first = self._routers.get(version or "")
         if first is None:
             return None
+        if doubted is not None:
+            first = wary(first, self.pool, doubted)
         second = [self._routers[fallback]] if fallback in self._routers and fallback != version else []
         kinds = {first.kind, *(router.kind for router in second)} - {"default"}
         return self._chain([first, *second, *(router for router in self.file if router.kind not in kinds)])
@@ -119,7 +127,8 @@ class Versions:
         if self.file_serves(standing):
             self._note(f"project {project}: the file's descriptions were changed, and serve again ([router] cards)")
             return self._chain(self.file)
-        return self.chain_of(standing.promoted, standing.fallback) or self._chain(self.file)
+        served = self.chain_of(standing.promoted, standing.fallback, standing.doubted)
+        return served or self._chain(self.file)
 
     def _fault(self, standing: Standing, chain: Chain, candidate: Chain | None) -> str | None:
         gate = standing.gate

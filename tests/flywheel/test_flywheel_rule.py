@@ -67,3 +67,11 @@ def test_the_first_turn_wants_rows_and_a_later_one_wants_growth() -> None:
     assert need(Information(1_000, 0, 0.0), 2_000, 600, 0.5).enough
     assert not need(Information(149, 0, 0.0), 10, 600, 0.5).enough  # never less than a quarter of rows
     assert "150 are wanted" in need(Information(149, 0, 0.0), 10, 600, 0.5).why
+
+
+def test_after_a_change_of_workers_a_quarter_is_enough() -> None:
+    some = Information(150, 0, 0.0)
+    assert not need(some, 2_000, 600, 0.5).enough
+    assert need(some, 2_000, 600, 0.5, changed=True).enough
+    assert need(some, 2_000, 600, 0.5, changed=True).why.startswith("workers have changed since the last turn")
+    assert not need(some, None, 600, 0.5, changed=True).enough  # there was no last turn

@@ -299,6 +299,14 @@ def test_a_turn_opens_by_itself_when_enabled_and_enough_has_come(
     assert "less than 24 hours ago" in look(log_.engine, log_.project, log_.config, later)["why"]
     tomorrow = look(log_.engine, log_.project, log_.config, later + timedelta(hours=25))
     assert tomorrow["opened"] is None and "are wanted before a turn pays" in tomorrow["why"]
+    workers = [worker.model_copy(update={"model": f"{worker.model}-2"}) for worker in log_.config.workers]
+    changed = look(log_.engine, log_.project, log_.config.model_copy(update={"workers": workers}), log_.clock)
+    assert "less than 24 hours" in changed["why"]
+    for _ in range(3):
+        log_.asked("audit", {"alpha": 1.0, "beta": 0.0})
+    log_.flush()
+    again = log_.config.model_copy(update={"workers": workers})
+    assert look(log_.engine, log_.project, again, later + timedelta(hours=26))["why"].startswith("workers have changed")
 
 
 def test_one_turn_at_a_time_and_none_of_too_little(synthetic: Callable[..., Any], end: Callable[..., None]) -> None:

@@ -16,11 +16,14 @@ from sqlalchemy import Connection, Engine, Table, and_, insert, select, update
 from pointsman.errors import UserError
 from pointsman.ids import is_uuid, new_id
 from pointsman.plain_http import NoAnswer, exchange
+from pointsman.promotion.serving import announce
 from pointsman.tables import METADATA
 from pointsman.words import AlarmKind
 
 ALARM: Table = METADATA.tables["alarm"]
 WEBHOOK_SECONDS = 5.0
+DOUBTING: tuple[AlarmKind, ...] = ("worker_reward", "silent_update")
+"""Alarms that say a worker is no more what routers were trained on."""
 _TOGETHER = 50
 
 
@@ -53,6 +56,8 @@ def raise_alarm(
     identity = new_id()
     values = {"id": identity, "project_id": project, "kind": kind, "message": message, "raised_at": now}
     connection.execute(insert(ALARM).values({**values, **vars(subject), "detail": dict(detail) if detail else None}))
+    if kind in DOUBTING:
+        announce(connection, f"alarm {identity}")
     return identity
 
 
@@ -63,6 +68,18 @@ def alarms_on(connection: Connection, project: str | None = None, limit: int = 1
     return list(connection.execute(query if project is None else query.where(a.project_id == project)))
 
 
+def doubted_endpoints(connection: Connection) -> dict[str, tuple[str, ...]]:
+    """By project, the endpoints whose rewards fell or that answer otherwise than they did, by an alarm that is on."""
+    a = ALARM.c
+    query = select(a.project_id, a.endpoint_hash).where(
+        a.resolved_at.is_(None), a.kind.in_(DOUBTING), a.endpoint_hash.is_not(None)
+    )
+    found: dict[str, set[str]] = {}
+    for project, endpoint in connection.execute(query):
+        found.setdefault(str(project), set()).add(endpoint)
+    return {project: tuple(sorted(endpoints)) for project, endpoints in found.items()}
+
+
 def acknowledge(connection: Connection, project: str, alarm_id: str, by: str, now: datetime) -> None:
     """Somebody has seen it; it stays on. Raises `UserError` where there is no such alarm."""
     _change(connection, project, alarm_id, {"acknowledged_by": by, "acknowledged_at": now})
@@ -71,6 +88,7 @@ def acknowledge(connection: Connection, project: str, alarm_id: str, by: str, no
 def resolve(connection: Connection, project: str, alarm_id: str, now: datetime) -> None:
     """It is over, or was none. Raises `UserError` where there is no such alarm."""
     _change(connection, project, alarm_id, {"resolved_at": now})
+    announce(connection, f"alarm {alarm_id} is over")
 
 
 def notify(engine: Engine, url: str, now: datetime) -> tuple[int, int]:

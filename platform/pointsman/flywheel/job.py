@@ -14,6 +14,7 @@ from pointsman.flywheel.turn import advance
 from pointsman.flywheel.waits import THE_FLYWHEEL
 from pointsman.jobs.context import JobContext
 from pointsman.jobs.kinds import Flywheel
+from pointsman.pool import Pool
 
 
 def run(context: JobContext, params: Flywheel) -> dict[str, Any]:
@@ -45,20 +46,20 @@ def start(
     if not found.enough and not force:
         return found
     because = found.why if found.enough else f"{by} asked for it: {found.why}"
-    section = config.flywheel
-    return open_turn(
-        connection, project, section.mode, by, because, information(connection, project, _since(connection, project)),
-        section.budget, now,
-    )  # fmt: skip
+    section, since = config.flywheel, _since(connection, project)
+    came, epoch = information(connection, project, since), Pool.of(config).epoch
+    return open_turn(connection, project, section.mode, by, because, came, epoch, section.budget, now)
 
 
 def wanted(connection: Connection, project: str, config: Config) -> Need:
     """Whether enough has come in since the last turn was opened."""
-    since = _since(connection, project)
-    before = None if since is None else information(connection, project).effective
-    new = information(connection, project, since)
-    old = None if before is None else before - new.effective
-    return need(new, old, config.flywheel.rows, config.flywheel.growth)
+    section, last = config.flywheel, last_turn(connection, project)
+    if last is None:
+        return need(information(connection, project), None, section.rows, section.growth)
+    new = information(connection, project, last.opened_at)
+    before = information(connection, project).effective - new.effective
+    changed = last.information.get("pool_epoch") != Pool.of(config).epoch
+    return need(new, before, section.rows, section.growth, changed=changed)
 
 
 def _opened(

@@ -72,14 +72,18 @@ def information(connection: Connection, project: str, since: datetime | None = N
     return Information(full, int(row.n), kish / float(row.k) if row.k else 0.0, since)
 
 
-def need(new: Information, before: float | None, rows: int, growth: float) -> Need:
+def need(new: Information, before: float | None, rows: int, growth: float, *, changed: bool = False) -> Need:
     """`before`: effective rows of all earlier turns; None for the first turn, which wants `rows` of them.
 
     A later turn wants `growth` times what there was, and at least a quarter of `rows`: with twice the data an
     estimate is better by a third, with a tenth more it is not, and each turn that reaches a gate spends of its α.
+    Where workers have `changed` since, a quarter of `rows` is enough: what serves gives way for them until then.
     """
-    wanted = float(rows) if before is None else max(growth * before, rows / 4)
+    least = rows / 4
+    wanted = float(rows) if before is None else least if changed else max(growth * before, least)
     told = f"{new.full} full rows and {new.drawn} drawn decisions, worth {new.effective:.0f} effective rows"
+    if changed and before is not None:
+        told = f"workers have changed since the last turn; {told}"
     if new.effective >= wanted:
         return Need(True, f"{told}, of {wanted:.0f} wanted")
     return Need(False, f"{told}; {wanted:.0f} are wanted before a turn pays")

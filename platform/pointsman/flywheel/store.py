@@ -93,15 +93,17 @@ def open_turn(
     by: str,
     because: str,
     information: Information,
+    pool_epoch: str,
     budget: Decimal | None,
     now: datetime,
 ) -> Turn:
-    """Opens a turn. `UserError` where the project has one that has not ended."""
+    """Opens a turn over the workers of `pool_epoch`. `UserError` where the project has one that has not ended."""
     if (other := current_turn(connection, project)) is not None:
         raise UserError(f"turn {other.id} is {other.state}; end it first: pointsman flywheel stop {other.id}")
+    came = information.to_json() | {"pool_epoch": pool_epoch}
     values: dict[str, Any] = {
         "id": new_id(), "project_id": project, "state": "running", "mode": mode, "opened_by": by,
-        "opened_because": because, "information": information.to_json(), "links": [], "facts": {},
+        "opened_because": because, "information": came, "links": [], "facts": {},
         "budget": budget, "opened_at": now,
     }  # fmt: skip
     return Turn.of(connection.execute(insert(TURN).values(values).returning(TURN)).one())

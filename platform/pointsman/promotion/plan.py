@@ -14,7 +14,7 @@ import msgspec
 from sqlalchemy import Connection, Engine, Table, select
 from sqlalchemy.dialects.postgresql import distinct_on
 
-from pointsman.drift.alarms import alarms_on, described
+from pointsman.drift.alarms import alarms_on, described, doubted_endpoints
 from pointsman.identity import write_private
 from pointsman.promotion.serving import PROMOTION
 from pointsman.promotion.versions import StoredVersion, in_state, versions_of
@@ -49,13 +49,17 @@ class DialPlan(msgspec.Struct, frozen=True):
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """One project. `promoted` None: the file's routers serve. `cards_hash` is of the file's cards then."""
+    """One project. `promoted` None: the file's routers serve. `cards_hash` is of the file's cards then.
+
+    `doubted` are the endpoints under a drift alarm: a trained router gives way where it would choose one of them.
+    """
 
     promoted: str | None = None
     fallback: str | None = None
     cards_hash: str | None = None
     gate: GatePlan | None = None
     dial: DialPlan | None = None
+    doubted: tuple[str, ...] = ()
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -92,8 +96,11 @@ def read_plan(engine: Engine) -> tuple[Plan, list[dict[str, Any]]]:
 
 def _projects(connection: Connection) -> dict[str, Standing]:
     promoted, gates, dials = _promoted(connection), _gates(connection), _dials(connection)
+    doubted = doubted_endpoints(connection)
     return {
-        project: Standing(*promoted.get(project, (None, None, None)), gates.get(project), dials.get(project))
+        project: Standing(
+            *promoted.get(project, (None, None, None)), gates.get(project), dials.get(project), doubted.get(project, ())
+        )
         for project in sorted({*promoted, *gates, *dials})
     }
 
