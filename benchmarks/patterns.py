@@ -10,7 +10,10 @@ sandbox's stand-in LLM, over HTTP, at its price; tokens and cost are of everythi
                                      does better; paired, bootstrapped by task over all worlds
     workflow_vs_single_interval      of that at equal tokens on `two_step`; so trinity_vs_single_interval
     token_ratio                      team ÷ single there, the worse of the two
-    single_cost_ratio_one_skill      single ÷ cheapest of workflow and trinity on `one_skill`; `_any` of all patterns
+    single_cost_ratio_one_skill      single ÷ cheapest team on the `one_skill` requests that a team answered, two calls
+                                     or more. A workflow whose plan is one step is no team, and costs less: `_as_run`
+                                     is single ÷ cheapest of workflow and trinity over all of these requests,
+                                     `one_step_share` how many of them the workflow gave to one worker
     losses                           where a pattern is worse than a single for as much (mean difference below 0)
     engine_cpu_ms                    the engine's own CPU per decision, the dearest pattern
 
@@ -46,13 +49,11 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     worlds, n = (2, 12) if arguments.quick else (arguments.worlds, arguments.tasks)
     cells: Cells = defaultdict(Cell)
     for offset in range(worlds):
-        asyncio.run(measure_world(arguments.seed + offset, n, arguments.cards, cells))
+        asyncio.run(measure_world(arguments.seed + offset, n, arguments, cells))
     rng = np.random.default_rng(arguments.seed)
     names = list(dict.fromkeys(name for name, _ in cells))
-    table = {name: {family: cells[name, family].figures(rng) for family in FAMILIES} for name in names}
+    table = {name: {family: cells[name, family].figures(rng) for family in arguments.families} for name in names}
     two = {name: table[name]["two_step"]["equal_tokens"] for name in HEADLINE}
-    single = table["single"][ONE_SKILL]
-    costs = {name: table[name][ONE_SKILL]["cost"] for name in names if name != "single"}
     cpu = engine_cpu_ms(40 if arguments.quick else 200)
     return {
         "worlds": [arguments.seed + offset for offset in range(worlds)],
@@ -61,10 +62,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "workflow_vs_single_interval": two["workflow"]["interval"],
         "trinity_vs_single_interval": two["trinity"]["interval"],
         "token_ratio": max(one["token_ratio"] for one in two.values()),
-        "single_cost_ratio_one_skill": round(single["cost"] / min(costs[name] for name in HEADLINE), 4),
-        "single_cost_ratio_one_skill_any": round(single["cost"] / min(costs.values()), 4),
-        "single_reward_one_skill": single["reward"],
-        "best_team_reward_one_skill": max(table[name][ONE_SKILL]["reward"] for name in HEADLINE),
+        **one_skill({name: cells[name, ONE_SKILL] for name in names}),
         "losses": losses(table),
         "engine_cpu_ms": max(cpu.values()),
         "engine_cpu_ms_by_pattern": cpu,
@@ -73,10 +71,12 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-async def measure_world(seed: int, n: int, cards: Any, cells: Cells) -> None:
-    async with scene(seed, cards) as world:
+async def measure_world(seed: int, n: int, arguments: argparse.Namespace, cells: Cells) -> None:
+    async with scene(seed, arguments.cards) as world:
         attempts = Attempts(world)
         for family, tasks in exam(seed, n).items():
+            if family not in arguments.families:
+                continue
             best = best_worker(seed, tasks)
             await asyncio.gather(*(one_task(world, attempts, family, task, best, cells) for task in tasks))
 
@@ -96,6 +96,23 @@ async def one_task(world: Scene, attempts: Attempts, family: str, task: Task, be
             for baseline, worker, paid in (("best", best, None), ("routed", routed.worker or best, routed)):
                 found = await attempts.matched(worker, task, one, budget, paid)
                 cell.matched.setdefault((budget, baseline), {})[row] = found
+
+
+def one_skill(cells: dict[str, Cell]) -> dict[str, Any]:
+    """What a team costs where one worker would do, and whether it does better."""
+    single = cells["single"]
+    teams = {name: cell for name, cell in cells.items() if name != "single"}
+    ratios = {name: cell.cost_of_single(single, fewest_calls=2) for name, cell in teams.items()}
+    as_run = {name: teams[name].cost_of_single(single, fewest_calls=0) for name in HEADLINE}
+    alone = [ran.calls < 2 for ran in teams["workflow"].ran.values()]
+    return {
+        "single_cost_ratio_one_skill": max(ratio for ratio in ratios.values() if ratio is not None),
+        "single_cost_ratio_one_skill_by_pattern": ratios,
+        "single_cost_ratio_one_skill_as_run": max(ratio for ratio in as_run.values() if ratio is not None),
+        "one_step_share": round(sum(alone) / len(alone), 4),
+        "single_reward_one_skill": single.reward,
+        "team_reward_one_skill": {name: teams[name].reward for name in HEADLINE},
+    }
 
 
 def losses(table: dict[str, dict[str, dict[str, Any]]]) -> list[str]:
@@ -134,6 +151,7 @@ def main() -> None:
     parser.add_argument("--worlds", type=int, default=5)
     parser.add_argument("--tasks", type=int, default=60, help="of each family and world")
     parser.add_argument("--cards", choices=("truthful", "world", "nonsense", "false"), default="truthful")
+    parser.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES), metavar="NAME")
     parser.add_argument("--quick", action="store_true", help="two worlds, 12 tasks of each family")
     parser.add_argument("--json", action="store_true", help="one JSON object as the last line")
     arguments = parser.parse_args()

@@ -20,8 +20,8 @@ from pointsman.sandbox.truth import truth
 from pointsman.verifiers import verify
 
 Budget = Literal["tokens", "cost"]
-MOST = 60
-"""Attempts at most: by then a single has had many times what any team here takes."""
+MOST = 200
+"""Attempts at most. No team here takes as much; where one did, its `token_ratio` would say so."""
 
 
 @dataclass(frozen=True)

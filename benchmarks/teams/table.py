@@ -26,6 +26,17 @@ class Cell:
     ran: dict[Row, Ran] = field(default_factory=dict)
     matched: dict[tuple[str, str], dict[Row, Matched]] = field(default_factory=dict)
 
+    @property
+    def reward(self) -> float:
+        return round(statistics.mean(ran.reward for ran in self.ran.values()), 4)
+
+    def cost_of_single(self, single: Cell, *, fewest_calls: int) -> float | None:
+        """A single's cost ÷ this pattern's, on the requests for which it made so many calls; None where on none."""
+        rows = [row for row, ran in self.ran.items() if ran.calls >= fewest_calls]
+        if not rows:
+            return None
+        return round(sum(single.ran[row].cost for row in rows) / sum(self.ran[row].cost for row in rows), 4)
+
     def figures(self, rng: np.random.Generator) -> dict[str, Any]:
         rewards = [ran.reward for ran in self.ran.values()]
         interval = paired_bootstrap(rewards, np.zeros(len(rewards)), rng)
@@ -35,6 +46,8 @@ class Cell:
             "tokens": round(statistics.mean(ran.tokens for ran in self.ran.values()), 1),
             "cost": round(statistics.mean(ran.cost for ran in self.ran.values()), 9),
             "decisions": round(statistics.mean(ran.decisions for ran in self.ran.values()), 2),
+            "calls": round(statistics.mean(ran.calls for ran in self.ran.values()), 2),
+            "fewest_calls": min(ran.calls for ran in self.ran.values()),
         }
         for budget in ("tokens", "cost"):
             if baselines := {name: rows for (which, name), rows in self.matched.items() if which == budget}:

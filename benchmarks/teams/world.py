@@ -42,7 +42,10 @@ AT_ONCE = 8
 
 @dataclass(frozen=True)
 class Ran:
-    """One task answered. `cost` in USD; tokens and cost are of all calls, routers and conductor included."""
+    """One task answered. `cost` in USD; tokens and cost are of all calls, routers and conductor included.
+
+    `calls` are to workers alone.
+    """
 
     reward: float
     tokens: int
@@ -50,6 +53,7 @@ class Ran:
     worker: str | None
     answer: str
     decisions: int
+    calls: int
 
 
 class Scene:
@@ -64,7 +68,7 @@ class Scene:
         shown = {worker.name: worker.card for worker in self.pool.workers}
         router = PromptedRouter(default_template(), lm, model=router_llm.MODEL, cards=shown, deadline=30, price=price)
         chain = Chain([router, DefaultRouter()], time.monotonic)
-        asked = Orchestrator(lm, router_llm.MODEL, price, roles=True)
+        asked = Orchestrator(lm, router_llm.MODEL, price)  # roles go by the pattern's rule, as they do by default
         self._deciders = ChainDeciders(chain, epsilon=0.0, orchestrator=asked)
         headers = {"content-type": "application/json"}
         breaker = Breaker(5, 5.0, time.monotonic)
@@ -95,7 +99,7 @@ class Scene:
         cost = float(totals.cost or 0) + float(totals.router_cost or 0)
         worker = done.worker if isinstance(done, Done) else None
         reward = float(verify(task.verifier, answer)) if answer else 0.0
-        return Ran(reward, totals.tokens, cost, worker, answer, len(log.decisions))
+        return Ran(reward, totals.tokens, cost, worker, answer, len(log.decisions), totals.calls)
 
     async def attempt(self, worker: str, task: Task, number: int) -> Ran:
         """One worker's answer; another `number` is another sample, by the request's `seed`."""
