@@ -58,6 +58,10 @@ def test_a_gates_life_on_the_command_line(synthetic: Callable[..., Any], run: Ca
     started = run("gate", "start", log_.candidate[:13], "--incumbent", log_.incumbent, "--even", "--mode", "propose")
     gate = started.stdout.strip()
     assert "registered with α = 0.0125" in started.stderr
+    assert "name:\n  - served\n  + better\n" in started.stderr
+    (changed,) = as_json(run("gate", "diff", log_.candidate, "--against", log_.incumbent[:8], "--json"))
+    assert changed == {"part": "name", "before": "served", "after": "better"}
+    assert "nothing is different" in run("gate", "diff", log_.candidate, "--against", log_.candidate).stdout
     assert "no row yet" in run("gate", "show", gate).stdout
     log_.traffic(gate, 200, {"candidate": 0.9, "incumbent": 0.4})
     assert log_.look(gate).state == "ready"

@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import insert, text
 
 from pointsman.config import Settings
+from pointsman.drift.pulse import DriftPulse
 from pointsman.jobs.runner import Runner
 from pointsman.jobs.store import Jobs
 from pointsman.jobs.workplace import Workplace, new_owner
@@ -167,3 +168,18 @@ def test_a_certificate_against_another_incumbent_lets_nobody_in(synthetic: Calla
     log_.decision(None, "incumbent", router_version_id=log_.version("another"), shadow_picks=None)
     log_.flush()
     assert admitted(log_) is None
+
+
+def test_drift_is_looked_for_once_an_hour_where_there_is_traffic(synthetic: Callable[..., Any]) -> None:
+    log_, now = synthetic(), datetime.now(UTC)
+    pulse = DriftPulse(log_.engine)
+    assert pulse.beat(now) == []
+    log_.clock = now
+    log_.decision(None, "incumbent")
+    log_.flush()
+    assert pulse.beat(now + timedelta(minutes=1)) == []  # looked just now
+    (started,) = pulse.beat(now + timedelta(minutes=6))
+    assert Jobs(log_.engine).get(started).kind == "drift"
+    with log_.engine.begin() as connection:
+        connection.execute(text("UPDATE job SET state = 'done'"))
+    assert pulse.beat(now + timedelta(minutes=12)) == []  # one an hour

@@ -13,6 +13,7 @@ from pointsman.actions.gates import start_gate
 from pointsman.actions.routers import promote, roll_back, shadow
 from pointsman.drift.alarms import About, alarms_on, raise_alarm
 from pointsman.errors import UserError
+from pointsman.promotion.difference import differences
 from pointsman.promotion.ledger import enter_canary, entries, open_certification
 from pointsman.promotion.plan import Plan, read_plan
 from pointsman.promotion.serving import incumbent, newest_promotion
@@ -155,3 +156,13 @@ def test_alarms_are_raised_once_until_they_are_resolved(synthetic: Callable[...,
         with pytest.raises(UserError, match=r"there is no alarm .* that is on"):
             resolve_alarm(connection, ana, log_.project, first, log_.clock)
         assert raise_alarm(connection, log_.project, "worker_reward", "again", log_.clock, about) is not None
+
+
+def test_a_candidate_is_told_apart_part_by_part() -> None:
+    before = {"cards": {"b": "B.", "a": "A."}, "instructions": "Choose.", "template_body": None}
+    after = {"cards": {"b": "B, better.", "c": "C."}, "instructions": "Choose.", "scoring": "structured"}
+    assert [(one.part, one.before, one.after) for one in differences(before, after)] == [
+        ("card a", "A.", None), ("card b", "B.", "B, better."), ("card c", None, "C."),
+        ("scoring", None, "structured"),
+    ]  # fmt: skip
+    assert differences(before, before) == []

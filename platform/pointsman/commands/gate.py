@@ -8,6 +8,7 @@ import typer
 
 from pointsman.commands.acting import DEFAULT_PROJECT, Project, Reason, Version, place
 from pointsman.commands.edge import ListsByDefault
+from pointsman.commands.gate_difference import agreed, diff_command, difference_of
 from pointsman.commands.gate_text import gate_json, list_json, show_gate, show_gates, show_versions, version_json
 from pointsman.commands.options import RUNNING, ConfigFile, Json
 from pointsman.commands.output import notes, out, print_json, say
@@ -26,6 +27,7 @@ is too slow or too dear. All terms are fixed before the first row.
 
 Examples:
   pointsman gate versions                 router versions, newest first
+  pointsman gate diff 0f3c9a1e            what it says differently from what serves
   pointsman gate start 0f3c9a1e           a canary for this candidate
   pointsman gate                          gates, and how far they are
   pointsman gate show ID
@@ -36,7 +38,8 @@ START_HELP = """Register a gate for a candidate, and start its canary.
 
 \\[gate] in pointsman.toml has the terms: error, margin, reward, ramp,
 guardrails. They are written down now and do not change any more. In mode
-`propose` a person promotes what passed; in mode `auto` it serves at once.
+`propose` a person is shown what the candidate says differently, and promotes
+what passed; in mode `auto` it serves at once.
 
 The worker (`pointsman worker`, or `pointsman up`) takes the rows. A project
 has one gate at a time, and each spends a part of its error for good.
@@ -61,6 +64,7 @@ def start_command(
         float | None, typer.Option("--epsilon", help="How much worse it may be. Default: \\[gate] epsilon.")
     ] = None,
     even: Annotated[bool, typer.Option("--even", help="50/50 from the first row: quickest, most at stake.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask after showing what is different.")] = False,
     reason: Reason = None,
     project: Project = DEFAULT_PROJECT,
     json: Json = False,
@@ -75,6 +79,10 @@ def start_command(
         serving = at.serving()
         with at.begin() as connection:
             against = find_version(connection, incumbent).id if incumbent is not None else serving
+            found = difference_of(connection, at.project, version, against)
+        if (overrides.mode or at.needed.gate.mode) == "propose":
+            agreed(found, yes=yes)
+        with at.begin() as connection:
             gate = start_gate(
                 connection, at.actor, at.project, version, at.needed, at.now,
                 serving=against, overrides=overrides, reason=reason,
@@ -171,9 +179,10 @@ def shadow_command(
 
 
 def register(app: typer.Typer) -> None:
-    """Adds `gate start, list, show, stop, versions, shadow`; `gate` alone lists."""
+    """Adds `gate start, diff, list, show, stop, versions, shadow`; `gate` alone lists."""
     group = typer.Typer(cls=ListsByDefault, help=HELP)
     group.command("start", help=START_HELP)(start_command)
+    group.command("diff", help="What a candidate says differently from what serves.")(diff_command)
     group.command("list", help="The project's gates, newest first.")(list_command)
     group.command("show", help="One gate: its terms, its rows so far, and what they say.")(show_command)
     group.command("stop", help="End a gate without a verdict.")(stop_command)

@@ -26,6 +26,7 @@ from pointsman.config import Settings, load_config
 from pointsman.config.model import ScheduleConfig
 from pointsman.database.engine import make_engine, psycopg_url
 from pointsman.database.open import configured_url
+from pointsman.drift.pulse import DriftPulse
 from pointsman.errors import BrokerAway
 from pointsman.flywheel.pulse import FlywheelPulse
 from pointsman.identity import DEFAULT_PROJECT_ID
@@ -164,7 +165,7 @@ def main() -> None:
     app = make_app(broker_url(settings, config), visibility_timeout=config.jobs.visibility_timeout)
     engine = make_engine(url, pool_size=2, application="pointsman-dispatcher")
     turning = FlywheelPulse(engine, DEFAULT_PROJECT_ID if config.flywheel.enabled else None)
-    pulses = (RewardPulse(engine, config), AuditPulse(engine, config), turning)
+    pulses = (RewardPulse(engine, config), AuditPulse(engine, config), DriftPulse(engine), turning)
     dispatcher = Dispatcher(engine, url, Wire(app), config.schedules, Beat(arguments.beat), pulses=pulses)
     signal.signal(signal.SIGTERM, dispatcher.stop)
     signal.signal(signal.SIGINT, dispatcher.stop)

@@ -228,7 +228,7 @@ KINDS: Mapping[str, JobKind] = {
             Drift,
             "default",
             ("pool", "rewards", "mix", "alarms"),
-            "look whether workers or requests have changed; to be scheduled hourly",
+            "look whether workers or requests have changed; started by itself hourly while there is traffic",
             _drift_estimate,
         ),
         JobKind(
