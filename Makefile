@@ -31,10 +31,13 @@ lint: $(VENV)/.test ## ruff, mypy --strict, the contracts between rooms, the com
 bench: $(VENV)/.test ## the quick version of every benchmark
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file --quick || exit 1; done
 
-docs: $(VENV)/.test ## write docs/configuration.md and docs/openapi.json anew from the code
+docs: $(VENV)/.test ## write the references in docs/ anew from the code
 	@head -n 5 docs/configuration.md > docs/configuration.new && $(BIN)/pointsman check --keys --markdown \
 	  >> docs/configuration.new && mv docs/configuration.new docs/configuration.md
 	@$(BIN)/python -m harness.gateway.openapi > docs/openapi.new && mv docs/openapi.new docs/openapi.json
+	@$(BIN)/python -m pointsman.tables.reference > docs/data-model.new && mv docs/data-model.new docs/data-model.md
+	@$(BIN)/python -m pointsman.jobs.reference > docs/jobs.new && mv docs/jobs.new docs/jobs.md
+	@$(BIN)/python -m pointsman.intake.reference docs/howto/import.md
 
 install: system $(VENV)/.all ## everything: all extras, and as root Debian's packages
 

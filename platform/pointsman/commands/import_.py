@@ -16,8 +16,10 @@ DEFAULT_PROJECT = "default"
 DISAGREES = 1
 REPLAY_PORT_OFFSET = 4  # after gateway, dashboard, sandbox and broker
 
-HELP = """Import what was recorded elsewhere: a data set's folder, or a file of
-another system's log. Everything becomes rows of origin `replay`.
+HELP = """Import what was recorded elsewhere: a file of logs, or a data set's folder.
+
+Everything becomes rows of origin `replay`: it is no traffic, and has no
+propensity.
 
 FILE with --format becomes rows as its lines are read:
 

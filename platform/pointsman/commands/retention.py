@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 DEFAULT_DAYS = 90
 MEGA = 1_000_000
-HELP = """Say which partitions of the log are older than it is kept, and with
---drop drop them.
+HELP = """Say which months of the log are older than it is kept; drop them.
+
+Without --drop nothing is changed.
 
 A month goes as a whole, when its last row is older than \\[log] retention
 days: dropping takes milliseconds and leaves nothing to vacuum. Of rows
