@@ -62,10 +62,16 @@ def run_sft(context: JobContext, params: ConductorSftJob) -> dict[str, Any]:
     load_causal(base, params.revision)  # what is wrong with it is said before anything is spent
     scene = sandbox_scene(params.world, params.cards, form=form)
     looked = items_of(scene, params, "validation", params.validation)
+    rates = (params.learning_rate / 3, params.learning_rate, params.learning_rate * 3)
     config = sft.ConductorSft(
-        params.learning_rates, params.steps, params.batch, params.look_every, tuning=params.tuning, rank=params.rank,
+        rates if params.three_rates else rates[1:2],
+        params.steps,
+        params.batch,
+        params.look_every,
+        tuning=params.tuning,
+        rank=params.rank,
         seed=params.seed,
-    )  # fmt: skip
+    )
     with context.stage("train"):
         run = sft.fit(
             lambda: load_causal(base, params.revision)[:2], examples, scene, looked, config, folder, _watch(context)

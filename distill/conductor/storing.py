@@ -20,7 +20,7 @@ _PREFIX = "conductor "
 
 
 def job_of(engine: Engine, project: str, named: str, *kinds: str) -> str:
-    """The id of a project's job of these kinds that succeeded, by its id or how it begins. Raises `UserError`."""
+    """The id of a project's job of these kinds that is done, by its id or how it begins. Raises `UserError`."""
     name = named.strip().lower()
     if len(name) < LEAST_CHARS:
         raise UserError(f"expected a job's id or its first {LEAST_CHARS} characters, got {named!r}")
@@ -31,8 +31,8 @@ def job_of(engine: Engine, project: str, named: str, *kinds: str) -> str:
     if len(found) != 1:
         told = f"{'several' if found else 'no'} {' or '.join(kinds)} jobs begin with {named!r}"
         raise UserError(f"{told}; see `pointsman jobs list`")
-    if found[0].state != "succeeded":
-        raise UserError(f"job {found[0].id} is {found[0].state}, expected one that succeeded")
+    if found[0].state != "done":
+        raise UserError(f"job {found[0].id} is {found[0].state}, expected one that is done")
     return str(found[0].id)
 
 

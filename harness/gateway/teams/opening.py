@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from harness.engine.acts import Policy
 from harness.engine.configured import limits_of, policy_of
-from harness.engine.deciders import ChainDeciders
+from harness.engine.deciders import ChainDeciders, Deciders
 from harness.engine.engine import CLIENT_LEFT, Ended, Engine
 from harness.engine.exchange import results_in
+from harness.engine.learned import LearnedDeciders
 from harness.engine.limits import Limits
 from harness.engine.log import JournalLog
 from harness.engine.request import Message, Request, plain
@@ -219,12 +220,16 @@ def _call_limits(request: ChatRequest, generation: Generation) -> CallLimits:
 
 def _deciders(
     state: State, caller: Caller, request: ChatRequest, generation: Generation, pattern: PatternConfig
-) -> ChainDeciders:
+) -> Deciders:
     asked = state.teams.orchestrator(generation)
     if asked is not None:
         asked = replace(asked, roles=pattern.role_choice == "router")
     epsilon = generation.config.exploration.epsilon if consents(request, caller) else 0.0
-    return ChainDeciders(generation.serving(caller.project_id).chain, epsilon=epsilon, orchestrator=asked)
+    deciders = ChainDeciders(generation.serving(caller.project_id).chain, epsilon=epsilon, orchestrator=asked)
+    learned, section = state.teams.conductor(generation), generation.config.conductor
+    if learned is None or section is None:
+        return deciders
+    return LearnedDeciders(deciders, learned, section.form, pattern.max_steps)
 
 
 def _resumed(waiting: RunState | None, asked: Request) -> Resumed | None:

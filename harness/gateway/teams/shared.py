@@ -34,11 +34,15 @@ class Teams:
         self._state = state
         self.memory = PostgresMemory(state.engine, redact=lambda value: state.redactor.value(value))
         self.tallies = forecast.Tallies()
-        self._built: tuple[Generation, Orchestrator | None, Chain | None] | None = None
+        self._built: tuple[Generation, Orchestrator | None, Chain | None, Orchestrator | None] | None = None
 
     def orchestrator(self, generation: Generation) -> Orchestrator | None:
         """The router LLM as a writer of plans; None where none is configured."""
         return self._of(generation)[0]
+
+    def conductor(self, generation: Generation) -> Orchestrator | None:
+        """The learned conductor; None where none is configured."""
+        return self._of(generation)[2]
 
     async def draw(self, names: Sequence[str], generation: Generation, request: ChatRequest, caller: Caller) -> Drawn:
         """One of several patterns, by the router."""
@@ -56,9 +60,9 @@ class Teams:
         pattern = patterns_of(generation.config).get(run.name) if run is not None else None
         return run if pattern is not None and run is not None and pattern.pattern == run.pattern else None
 
-    def _of(self, generation: Generation) -> tuple[Orchestrator | None, Chain | None]:
+    def _of(self, generation: Generation) -> tuple[Orchestrator | None, Chain | None, Orchestrator | None]:
         if self._built is None or self._built[0] is not generation:
-            self._built = (generation, *self._build(generation))
+            self._built = (generation, *self._build(generation), self._learned(generation))
         return self._built[1:]
 
     def _build(self, generation: Generation) -> tuple[Orchestrator | None, Chain | None]:
@@ -69,3 +73,11 @@ class Teams:
         lm = chat_lm(state.transport, section.base_url, state.settings.secret(section.api_key_env), connect)
         asked = Orchestrator(lm, section.model, Price.of(section.price), PLAN_SECONDS)
         return asked, pattern_chain(generation, lm) if section.patterns else None
+
+    def _learned(self, generation: Generation) -> Orchestrator | None:
+        state, section = self._state, generation.config.conductor
+        if section is None:
+            return None
+        connect = min(generation.config.timeouts.connect, section.deadline)
+        lm = chat_lm(state.transport, section.base_url, state.settings.secret(section.api_key_env), connect)
+        return Orchestrator(lm, section.model, Price.of(section.price), section.deadline)

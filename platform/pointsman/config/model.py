@@ -126,6 +126,15 @@ class RouterConfig(Section):
     patterns: list[Name] = Field(default_factory=list)
 
 
+class ConductorConfig(Section):
+    model: str
+    base_url: HttpUrl
+    api_key_env: EnvName | None = None
+    price: PriceConfig | None = None
+    form: Literal["short", "full"] = "short"
+    deadline: Seconds = 30
+
+
 class TimeoutsConfig(Section):
     connect: Seconds = 5
     first_token: Seconds = 60
@@ -251,6 +260,7 @@ class FlywheelConfig(Section):
     tuner: Literal["none", "svf", "lora"] = "none"
     evolve: bool = True
     generations: int = Field(60, ge=1, le=100_000)
+    ablations: bool = True
     conductor: bool = False
     shadow_rows: int = Field(50, ge=0, le=1_000_000)
     shadow_hours: Annotated[Number, Field(gt=0, le=8_760)] = 24
@@ -421,6 +431,7 @@ class Config(Section):
     dashboard: DashboardConfig = Field(default_factory=DashboardConfig)
     log: LogConfig = Field(default_factory=LogConfig)
     router: RouterConfig = Field(default_factory=RouterConfig)
+    conductor: ConductorConfig | None = None
     timeouts: TimeoutsConfig = Field(default_factory=TimeoutsConfig)
     retries: RetriesConfig = Field(default_factory=RetriesConfig)
     breaker: BreakerConfig = Field(default_factory=BreakerConfig)

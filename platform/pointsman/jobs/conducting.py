@@ -51,7 +51,8 @@ class ConductorSftJob:
     revision: str | None = option(None, "the hub's revision of the base", least=1, most=200)
     tuning: ConductorTuning = option("lora", "what is trained: low-rank updates, singular values, everything")
     rank: int = option(16, "of low-rank updates", least=1, most=1_024)
-    learning_rates: tuple[float, ...] = option((1e-4, 3e-4, 1e-3), "tried one after another", least=1, most=10)
+    learning_rate: float = option(3e-4, "of AdamW", least=1e-9, most=1)
+    three_rates: bool = option(True, "a third of it and three times as much are tried too; the best stays")
     steps: int = option(600, "at most, for each learning rate", least=1, most=1_000_000)
     batch: int = option(16, "examples of a step", least=1, most=4_096)
     look_every: int = option(50, "steps between looks at the validation reward", least=1, most=100_000)
@@ -99,7 +100,7 @@ def _data_estimate(params: ConductorData, facts: Facts) -> Estimate:
 
 
 def _sft_estimate(params: ConductorSftJob, facts: Facts) -> Estimate:
-    steps = params.steps * len(params.learning_rates)
+    steps = params.steps * (3 if params.three_rates else 1)
     return Estimate(None, Decimal(0), f"no calls are made; {steps} steps at most; the time depends on the base")
 
 
