@@ -4,16 +4,20 @@
 workers, drawn, scored and told; the median of several. `tuned_candidate_s`: one candidate of SVF on the last
 two layers of MiniLM, everything below cached, over 256 requests.
 
-`sft`, `sft_continued`, `evolved`: mean success on held-out wordings of fresh sandbox worlds (a simulation:
-workers are programs that fail at known rates), decisions of one turn, MiniLM states. `sft` is the best of
-three learning rates × two temperatures by validation, at its plateau; `sft_continued` goes on from it for the
-time that the search took; `evolved` is what the search's validation chose. `difference_interval` is evolved
-minus the better of the two, paired over tasks; `refused` says that its lower end is not above 0. Controls:
-the found change with its entries shuffled, and random search at equal cost.
+`sft`, `sft_continued`, `evolved`: mean reward of whole episodes on held-out wordings of fresh sandbox worlds (a
+simulation: workers are programs that fail at known rates). A team of thinker, solver and verifier answers in at most
+five turns, run by the pattern engine; a candidate ranks workers for each role. `sft` is distilled from what each
+worker earns alone, the best of three learning rates × two temperatures by validation; `sft_continued` goes on
+from it on episodes played with chance workers in its own roles, for at least the time and the episodes that the
+search took; `evolved` is what the search's validation chose. `difference_interval` is evolved minus the better of the
+two by held-out reward, paired over tasks; `refused` says that its lower end is not above 0. Controls: the found change
+with its entries shuffled, and random search at equal cost.
+
+`single_turn_*` are the same on decisions of one turn, with MiniLM states and success probabilities (`--single-turn`).
 
 Beside it the search itself, on a 1,000-dimensional ellipsoid of condition 1e6: ours and the library `cmaes`.
 
-Run: python benchmarks/evolution.py [--seed S] [--quick] [--json]
+Run: python benchmarks/evolution.py [--seed S] [--worlds N] [--single-turn] [--quick] [--json]
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ import cmaes
 import numpy as np
 import torch
 from common.report import run
+from learned.team import team_world
 
 from distill.arrays import Floats
 from distill.classic.teacher import soft_labels
@@ -66,21 +71,36 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     result: dict[str, Any] = {"generation_s": round(generation_seconds(seed, 5 if quick else 15), 4)}
     result |= tuned_seconds(64 if quick else 256)
     result |= ellipsoid(1_000 if quick else 12_000, seed)
-    worlds = [added(FIRST_WORLD + seed * 10 + number, quick) for number in range(1 if quick else 4)]
+    numbers = [FIRST_WORLD + seed * 10 + number for number in range(1 if quick else arguments.worlds)]
+    result |= summary([team_world(number, quick) for number in numbers], seed)
+    if arguments.single_turn:
+        told = summary([added(number, quick) for number in numbers], seed)
+        result |= {f"single_turn_{name}": value for name, value in told.items()}
+    return result
+
+
+def summary(worlds: list[dict[str, Any]], seed: int) -> dict[str, Any]:
+    """Over the held-out tasks of all worlds."""
     single, best, evolved = (np.concatenate([world[name] for world in worlds]) for name in ("sft", "best", "evolved"))
     difference = paired_bootstrap(evolved, best, np.random.default_rng(seed))
-    result |= {
+    result: dict[str, Any] = {
         "sft": round(float(single.mean()), 4),
         "sft_continued": round(float(np.concatenate([world["continued"] for world in worlds]).mean()), 4),
         "evolved": round(float(evolved.mean()), 4),
         "difference": round(difference.estimate, 4),
         "difference_interval": two_sided(difference),
         "refused": not difference.low > 0,
-        "oracle": round(float(np.concatenate([world["oracle"] for world in worlds]).mean()), 4),
         "control_shuffled": round(float(np.mean([world["shuffled"] for world in worlds])), 4),
         "control_random_search": round(float(np.mean([world["random"] for world in worlds])), 4),
         "worlds": len(worlds),
+        "tasks": len(best),
+        "differences_by_world": [round(float((w["evolved"] - w["best"]).mean()), 4) for w in worlds],
     }
+    if "oracle" in worlds[0]:
+        result["oracle"] = round(float(np.concatenate([world["oracle"] for world in worlds]).mean()), 4)
+    for name in ("best_alone", "played", "search_s", "continued_rounds"):
+        if name in worlds[0]:
+            result[name] = round(float(np.mean([world[name] for world in worlds])), 4)
     return result
 
 
@@ -232,5 +252,10 @@ def _continued(
     return head.arms.detach().numpy().astype(np.float64).ravel()
 
 
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--worlds", type=int, default=5, help="fresh sandbox worlds")
+    parser.add_argument("--single-turn", action="store_true", help="decisions of one turn, too")
+
+
 if __name__ == "__main__":
-    run(__doc__, measure, "one world, few tasks, a short search")
+    run(__doc__, measure, "one world, few tasks, a short search", options)

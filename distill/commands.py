@@ -32,7 +32,10 @@ _EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "pointsman train --labels 0198c2f1",
         "pointsman train --labels 0198c2f1 --kind learned --backbone minilm",
     ),
-    "evolve": ("pointsman evolve --router 7f3a91c2 --labels 0198c2f1",),
+    "evolve": (
+        "pointsman evolve --router 7f3a91c2 --labels 0198c2f1",
+        "pointsman evolve --episodes sandbox --world 7 --generations 20",
+    ),
     "evaluate": ("pointsman evaluate --labels 0198c2f1", "pointsman evaluate --labels 0198c2f1 --routers 7f3a91c2"),
 }
 _FIRST_LINES: Mapping[str, str] = {

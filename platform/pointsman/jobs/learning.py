@@ -71,13 +71,13 @@ class Train:
 class Evolve:
     """Searches on from a learned router by evolution of its numbers, on the reward of whole episodes."""
 
-    router: str = option(help="the learned router version to start from", least=8, most=36)
+    router: str | None = option(None, "the learned version to start from, on replay", least=8, most=36)
     labels: str | None = option(None, "the label set that is replayed", least=8, most=36)
     episodes: Episodes = option("replay", "what a candidate is judged by: logged rows, or turns in the sandbox")
     generations: int = option(60, "at most", least=1, most=100_000)
     sigma: float = option(0.03, "the first step size", least=1e-6, most=10)
     population: int = option(0, "candidates of a generation; 0: 4 + 3 ln n", least=0, most=10_000)
-    tasks: int = option(200, "sandbox tasks of each generation", least=1, most=100_000)
+    tasks: int = option(200, "sandbox tasks that are searched on", least=20, most=100_000)
     world: int = option(1, "the seed of the sandbox's world", least=0, most=2**31)
     seed: int = option(42, "another one takes other steps", least=0, most=2**53)
 
