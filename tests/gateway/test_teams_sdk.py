@@ -140,6 +140,49 @@ def test_a_pattern_asks_the_clients_tools_and_goes_on_with_their_results(team_ga
     assert resumed, "nobody went on with the results"
 
 
+@pytest.fixture(scope="module")
+def choosing(running, database_url, tmp_path_factory):
+    """A gateway whose router LLM chooses the pattern for the model `pointsman`."""
+    with serving(SEED) as url:
+        toml = toml_text(SEED, int(url.rsplit(":", 1)[1]), "truthful").replace("epsilon = 0.05", "epsilon = 0.2")
+        toml = toml.replace("[router]\n", '[router]\npatterns = ["single", "ultra", "trinity"]\n')
+        made = running.RunningGateway(toml, tmp_path_factory.mktemp("home"), database_url, {})
+        yield made
+        made.close()
+
+
+def test_the_router_chooses_the_pattern_where_it_is_configured(choosing):
+    asked = {"model": "pointsman", "messages": [{"role": "user", "content": task().prompt}]}
+    answer = choosing.client.post("/v1/chat/completions", json=asked)
+    assert answer.status_code == 200 and answer.json()["choices"][0]["message"]["content"]
+    record = choosing.record(answer)
+    root = record["decision"]
+    assert (root["kind"], root["forced"], root["router_kind"]) == ("pattern", None, "harness")
+    assert set(root["probabilities"]) == {"single", "ultra", "trinity"}
+    assert sum(root["probabilities"].values()) == pytest.approx(1)
+    assert min(root["probabilities"].values()) >= 0.2 / 3 - 1e-9
+    assert root["chosen"] == answer.headers["x-pointsman-pattern"] and record["children"]
+    assert float(answer.headers["x-pointsman-propensity"]) == pytest.approx(root["propensity"])
+    told = choosing.client.post("/v1/route", json=asked).json()
+    assert set(told["expected"]) == set(told["probabilities"]) == {"single", "ultra", "trinity"}
+    named = choosing.client.post("/v1/chat/completions", json={**asked, "model": "pointsman-single"})
+    assert choosing.record(named)["decision"]["forced"] == "direct"
+
+
+def test_the_other_surfaces_ride_on_the_core(team_gateway):
+    said = team_gateway.client.post("/v1/responses", json={"model": "pointsman-trinity", "input": task().prompt}).json()
+    assert said["status"] == "completed" and said["output"][-1]["content"][0]["text"]
+    body = {"model": "pointsman-ultra", "max_tokens": 500, "messages": [{"role": "user", "content": task().prompt}]}
+    message = team_gateway.client.post("/v1/messages", json=body).json()
+    assert message["type"] == "message" and message["content"][0]["text"]
+    streamed = team_gateway.client.post("/v1/messages", json={**body, "stream": True}).text
+    assert "event: message_start" in streamed and "event: message_stop" in streamed
+    events = team_gateway.client.post(
+        "/v1/responses", json={"model": "pointsman-panel", "input": task().prompt, "stream": True}
+    ).text
+    assert "event: response.completed" in events
+
+
 def test_two_skills_are_better_served_by_a_plan(client):
     asked = list(team_tasks(SEED, "held_out", 12, ["two_step"]))
 
