@@ -15,14 +15,16 @@ from pointsman.errors import UserError
 PANEL = "Learn"
 HELP = """A learned conductor: a small language model that writes workflows.
 
-Trained by jobs, each on what the one before left:
-  pointsman jobs submit conductor_data --params '{"source": "log"}'
-  pointsman jobs submit conductor_sft --params '{"data": "JOB"}'
-  pointsman jobs submit conductor_grpo --params '{"start": "JOB"}'
+Trained by jobs, each on what the one before left (`pointsman jobs kinds NAME`
+says what each takes):
+  pointsman jobs start conductor_data --set source=sandbox
+  pointsman jobs start conductor_sft --set data=JOB --set base=tiny
+  pointsman jobs start conductor_grpo --set start=JOB
 
 Then:
   pointsman conductor fetch JOB my-conductor
   pointsman conductor serve my-conductor --port 8795
+and in pointsman.toml a section [conductor] with its address.
 """
 Folder = Annotated[Path, typer.Argument(help="The conductor's folder.")]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,11 +64,19 @@ class RolloutReward:
 
     __name__ = "rollout"
 
-    def __init__(self, scene: Scene, items: Sequence[Item], tally: Tally, config: ConductorGrpo) -> None:
+    def __init__(
+        self,
+        scene: Scene,
+        items: Sequence[Item],
+        tally: Tally,
+        config: ConductorGrpo,
+        spend: Callable[[float], None] = lambda usd: None,
+    ) -> None:
         self.scene = scene
         self.items = items
         self.tally = tally
         self.config = config
+        self._spend = spend
         self.parts: list[dict[str, float]] = []
         self.right: list[tuple[Item, str, str, Rolled]] = []
 
@@ -101,7 +109,9 @@ class RolloutReward:
 
     def _count(self, rolled: Sequence[Rolled]) -> None:
         self.tally.rollouts += len(rolled)
-        self.tally.usd += sum(one.cost for one in rolled)
+        usd = sum(one.cost for one in rolled)
+        self.tally.usd += usd
+        self._spend(usd)
         self.tally.unparsed += sum(not one.parsed for one in rolled)
         known = [one.earned for one in rolled if one.earned.known]
         if known:

@@ -65,9 +65,10 @@ def train(
     if not items:
         return Trained(folder / "best", (), Tally(stopped=NO_SIGNAL)), []
     tally, curve = _restored(folder)
-    reward = RolloutReward(scene, items, tally, config)
+    watching = watching or Watching()
+    reward = RolloutReward(scene, items, tally, config, watching.spend)
     if not (folder / _DONE).exists():
-        _run(load, scene, validation, config, folder, watching or Watching(), reward, curve)
+        _run(load, scene, validation, config, folder, watching, reward, curve)
         about = {"curve": [asdict(point) for point in curve], "tally": asdict(tally), "parts": reward.parts}
         write_json(folder / _DONE, about)
     done = read_json(folder / _DONE)
@@ -117,6 +118,7 @@ def _looker(
         seen = judge(model, tokenizer, scene, validation)
         point = Point(step, round(float(seen.totals.mean()), 6), float(seen.outcomes.mean()), seen.parse_rate)
         curve.append(point)
+        watching.spend(sum(one.cost for one in seen.rolled))
         watching.look("grpo", point)
         if best(curve) == point:
             keep_best(model, tokenizer, folder / "best", {"step": step, "form": scene.form})

@@ -12,12 +12,14 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from distill.conductor import grpo, sampling, sft
 from distill.conductor.checking import load_causal
 from distill.conductor.example import Example, from_table, to_table
+from distill.conductor.live import LiveWorkers, file_items
 from distill.conductor.plateau import Point
 from distill.conductor.reading import read_traces
 from distill.conductor.reward import RewardConfig
@@ -27,6 +29,7 @@ from distill.conductor.tiny import TinyConfig, make_tiny, sandbox_texts
 from distill.conductor.traces import TraceConfig, examples_of
 from pointsman.jobs.conducting import ConductorData, ConductorGrpoJob, ConductorSftJob
 from pointsman.jobs.context import JobContext
+from pointsman.pool import Pool
 from pointsman.rewards.compute import Window, compute_rewards
 from pointsman.rewards.spec import spec_of
 
@@ -91,16 +94,14 @@ def run_grpo(context: JobContext, params: ConductorGrpoJob) -> dict[str, Any]:
     form = json.loads((begun / "conductor.json").read_text())["form"]
     reward = RewardConfig(params.form_bonus, params.cost_weight)
     tokens = params.max_worker_tokens
-    scene = sandbox_scene(params.world, params.cards, form=form, reward=reward, max_worker_tokens=tokens)
+    scene = _scene(context, params, form, reward, tokens)
     with context.stage("contested"):
-        asked = contested_items(scene, items_of(scene, params, "train", params.tasks), params.seed)
-        context.log(f"{len(asked)} of {params.tasks} requests are contested")
+        asked, looked = _requests(context, params, scene)
     config = grpo.ConductorGrpo(
         params.steps, params.groups, params.generations, params.learning_rate, beta=params.beta,
         look_every=params.look_every, patience=params.patience, tuning=params.tuning, max_calls=params.max_calls,
         seed=params.seed,
     )  # fmt: skip
-    looked = items_of(scene, params, "validation", params.validation)
     with context.stage("train"):
         load = lambda: load_causal(str(begun))[:2]  # noqa: E731
         trained, _ = grpo.train(load, scene, asked, looked, config, folder / "grpo", _watch(context))
@@ -115,6 +116,26 @@ def run_grpo(context: JobContext, params: ConductorGrpoJob) -> dict[str, Any]:
     first, last = trained.curve[0], max(trained.curve, key=lambda point: point.reward)
     result = {"start_reward": first.reward, "reward": last.reward, "step": last.step, "form": form}
     return result | asdict(trained.tally)
+
+
+def _scene(context: JobContext, params: ConductorGrpoJob, form: Any, reward: RewardConfig, tokens: int) -> Scene:
+    if params.file is None:
+        return sandbox_scene(params.world, params.cards, form=form, reward=reward, max_worker_tokens=tokens)
+    pool = Pool(tuple(one for one in Pool.of(context.config).workers if "embeddings" not in one.capabilities))
+    workers = LiveWorkers(context.config, context.settings.secret)
+    return Scene(pool, workers, reward, form, max_worker_tokens=tokens)
+
+
+def _requests(context: JobContext, params: ConductorGrpoJob, scene: Scene) -> tuple[list[Item], list[Item]]:
+    """What is trained on, and what is looked at. Of a file all is taken: to find out what is contested costs calls."""
+    if params.file is not None:
+        names = [worker.name for worker in scene.pool.workers]
+        asked, looked = file_items(Path(params.file).expanduser(), names, params.seed)
+        context.log(f"{len(asked)} requests, {len(looked)} more to look at")
+        return asked, looked[: params.validation]
+    asked = contested_items(scene, items_of(scene, params, "train", params.tasks), params.seed)
+    context.log(f"{len(asked)} of {params.tasks} requests are contested")
+    return asked, items_of(scene, params, "validation", params.validation)
 
 
 def items_of(scene: Scene, params: ConductorSftJob | ConductorGrpoJob, split: Any, n: int) -> list[Item]:
@@ -179,7 +200,10 @@ def _watch(context: JobContext) -> sft.Watching:
         context.metric(f"{name}: right", point.step, point.right)
         context.metric(f"{name}: parsed", point.step, point.parse_rate)
 
-    return sft.Watching(look, context.check)
+    def spend(usd: float) -> None:
+        context.spend(Decimal(repr(usd)))
+
+    return sft.Watching(look, context.check, spend)
 
 
 def _told(one: sft.Fitted) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -104,7 +105,10 @@ class Scene:
             async with room:
                 return await self.roll_one(item, text, usage)
 
-        return list(await asyncio.gather(*(one(*pair) for pair in pairs)))
+        # Workers over HTTP belong to this event loop: they are opened and closed with it.
+        opened = self.workers if isinstance(self.workers, AbstractAsyncContextManager) else nullcontext()
+        async with opened:
+            return list(await asyncio.gather(*(one(*pair) for pair in pairs)))
 
     async def roll_one(self, item: Item, text: str, usage: RouterUsage) -> Rolled:
         """Carries one plan out. Text that is no plan earns 0 and calls nobody."""

@@ -67,10 +67,12 @@ class SftRun:
 
 @dataclass(frozen=True)
 class Watching:
-    """What a job or a benchmark hears of: `look` after each look; `check` raises where the work is to end."""
+    """What a job or a benchmark hears of: `look` after each look; `check` raises where the work is to end;
+    `spend` hears what rollouts cost, and raises where that is too much."""
 
     look: Callable[[str, Point], None] = field(default=lambda name, point: None)
     check: Callable[[], None] = field(default=lambda: None)
+    spend: Callable[[float], None] = field(default=lambda usd: None)
 
 
 def fit(

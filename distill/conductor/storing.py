@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from base64 import b64decode, b64encode
 from pathlib import Path
 from uuid import UUID
 
@@ -17,6 +19,8 @@ from pointsman.tables import METADATA
 
 _JOB: Table = METADATA.tables["job"]
 _PREFIX = "conductor "
+_PACKED = "others.json"
+_BY_THEMSELVES = frozenset({".safetensors", ".json"})
 
 
 def job_of(engine: Engine, project: str, named: str, *kinds: str) -> str:
@@ -45,19 +49,28 @@ def read_file(engine: Engine, files: ArtifactStore, job_id: str, name: str) -> b
 
 
 def put_folder(context: JobContext, folder: Path) -> list[Artifact]:
-    """All files of a conductor's folder, the adapter's too."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    names = [_PREFIX + str(path.relative_to(folder)).replace("/", " ") for path in files]
-    return [context.artifacts.put_file(name, path) for name, path in zip(names, files, strict=True)]
+    """All files of a conductor's folder, the adapter's too. Those that the store takes by suffix stand by themselves;
+    the others (a chat template, a list of merges) together in one JSON file."""
+    files = {str(path.relative_to(folder)).replace("/", " "): path for path in folder.rglob("*") if path.is_file()}
+    plain = {name: path for name, path in files.items() if path.suffix in _BY_THEMSELVES}
+    packed = {name: b64encode(path.read_bytes()).decode() for name, path in files.items() if name not in plain}
+    put = [context.artifacts.put_file(_PREFIX + name, plain[name]) for name in sorted(plain)]
+    return [*put, context.artifacts.put_bytes(_PREFIX + _PACKED, json.dumps(packed, sort_keys=True).encode())]
 
 
 def fetch_folder(engine: Engine, store: ArtifactStore, job_id: str, folder: Path) -> Path:
     """The plain model of a job's conductor in `folder`; the adapter beside it is left where it is."""
     names = [one.name for one in JobReader(engine).artifacts(job_id) if one.name.startswith(_PREFIX)]
-    plain = [name for name in names if not name.startswith(f"{_PREFIX}adapter ")]
-    if not plain:
+    if _PREFIX + _PACKED not in names:
         raise UserError(f"job {job_id} has left no conductor")
+    found = {name.removeprefix(_PREFIX): read_file(engine, store, job_id, name) for name in names if _plain(name)}
+    packed = json.loads(found.pop(_PACKED))
+    found |= {name: b64decode(text) for name, text in packed.items() if _plain(_PREFIX + name)}
     folder.mkdir(parents=True, exist_ok=True)
-    for name in plain:
-        (folder / Path(name.removeprefix(_PREFIX)).name).write_bytes(read_file(engine, store, job_id, name))
+    for name, content in found.items():
+        (folder / Path(name).name).write_bytes(content)
     return folder
+
+
+def _plain(name: str) -> bool:
+    return not name.startswith(f"{_PREFIX}adapter ")

@@ -76,6 +76,9 @@ class ConductorGrpoJob:
         _FAMILIES, "the sandbox's tasks", least=1, choices=("two_step", "errands", "checkable", "one_skill")
     )
     tasks: int = option(400, "requests that contested ones are looked for in", least=1, most=1_000_000)
+    file: str | None = option(
+        None, "a file of tasks (JSONL) to plan for, carried out by the configured workers; else the sandbox", least=1
+    )
     validation: int = option(64, "tasks that a look plans for", least=1, most=10_000)
     steps: int = option(200, "at most", least=1, most=1_000_000)
     groups: int = option(4, "requests of a step", least=1, most=1_024)
@@ -106,7 +109,10 @@ def _sft_estimate(params: ConductorSftJob, facts: Facts) -> Estimate:
 
 def _grpo_estimate(params: ConductorGrpoJob, facts: Facts) -> Estimate:
     rollouts = params.steps * params.groups * params.generations
-    return Estimate(None, Decimal(0), f"{rollouts} rollouts in the sandbox at most, which costs nothing")
+    if params.file is None:
+        return Estimate(None, Decimal(0), f"{rollouts} rollouts in the sandbox at most, which costs nothing")
+    each = "the cost of a call is not known" if facts.usd_per_call is None else f"${facts.usd_per_call:.5f} a call"
+    return Estimate(None, None, f"{rollouts} rollouts at most, of one to five calls each; {each}")
 
 
 CONDUCTING: tuple[JobKind, ...] = (
