@@ -24,6 +24,7 @@ from pointsman.hashing import content_hash
 from pointsman.ids import new_id
 from pointsman.pool import Pool, Worker
 from pointsman.promotion.offline import Evidence
+from pointsman.promotion.serving import announce
 from pointsman.statistics.alpha_ledger import AlphaLedger
 from pointsman.tables import METADATA
 from pointsman.words import RouterState
@@ -120,6 +121,7 @@ def write_version(connection: Connection, version: RouterVersion, state: RouterS
         "created_at": now,
     }
     connection.execute(insert(VERSION).values(**values).on_conflict_do_nothing(index_elements=["id"]))
+    announce(connection, "a candidate")
     if state == "candidate":
         draft = (VERSION.c.id == UUID(version.id)) & (VERSION.c.state == "draft")
         connection.execute(update(VERSION).where(draft).values(state=state))

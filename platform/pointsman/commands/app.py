@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from pointsman.commands import (
+    agents,
     alarms,
     certify,
     check,
@@ -30,6 +31,7 @@ from pointsman.commands import (
     retention,
     route,
     sandbox,
+    simulate,
     worker,
 )
 from pointsman.commands.edge import CommandGroup
@@ -38,6 +40,7 @@ from pointsman.commands.output import notes, say
 GROUP = "pointsman.commands"
 BUILT_IN = (
     init,
+    agents,
     check,
     doctor,
     reload,
@@ -59,6 +62,7 @@ BUILT_IN = (
     dial,
     alarms,
     flywheel,
+    simulate,
 )
 
 HELP = """Pointsman sends each request to the LLM that will answer it best, and logs

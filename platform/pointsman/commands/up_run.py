@@ -27,6 +27,8 @@ from pointsman.jobs.broker import MISSING, installed
 
 READY_SECONDS = 60.0
 STOP_SECONDS = 30.0
+LEARNED_NEEDS = ("torch", "transformers")
+"""Where the extra `distill` is installed, learned routers are served, too."""
 
 
 def up(settings: Settings, *, seed: int, requests: int, stay: bool) -> None:
@@ -90,6 +92,8 @@ class Up:
         has_worker = installed()
         if has_worker:
             self._spawn("worker", "worker")
+        if all(importlib.util.find_spec(name) is not None for name in LEARNED_NEEDS):
+            self._spawn("router-server", "router-server")
         has_dashboard = importlib.util.find_spec("streamlit") is not None
         if has_dashboard:
             self._spawn("dashboard", "dashboard")

@@ -57,7 +57,7 @@ class JobLink:
 def _audit(turn: Turn, config: FlywheelConfig) -> list[Order] | str:
     if not config.audit:
         return "[flywheel] audit is 0: the turn learns from what is there"
-    return [Order("audit", {"from_log": config.audit, "name": f"turn {turn.id}", "seed": config.seed}, paid=True)]
+    return [Order("audit", {"from_log": config.audit, "name": f"turn-{turn.id}", "seed": config.seed}, paid=True)]
 
 
 def _audited(turn: Turn, jobs: Sequence[JobView]) -> Conclusion:
@@ -117,7 +117,8 @@ def _evolved(turn: Turn, jobs: Sequence[JobView]) -> Conclusion:
 
 
 def _evaluate(turn: Turn, config: FlywheelConfig) -> list[Order] | str:
-    return [Order("evaluate", {"labels": turn.facts["labels"], "routers": turn.facts["routers"], "seed": config.seed})]
+    chosen = {"labels": turn.facts["labels"], "routers": turn.facts["routers"], "ablations": config.ablations}
+    return [Order("evaluate", chosen | {"seed": config.seed})]
 
 
 def _evaluated(turn: Turn, jobs: Sequence[JobView]) -> Conclusion:

@@ -28,7 +28,7 @@ from typing import Any, NoReturn, TypeVar
 from sqlalchemy import Connection, Engine, func, update
 from sqlalchemy.dialects.postgresql import JSONB
 
-from pointsman.config import Config, Settings
+from pointsman.config import Config, Settings, load_config
 from pointsman.errors import BrokenInvariant, JobCancelled, JobSkipped, UserError
 from pointsman.jobs import rates
 from pointsman.jobs.artifacts import Artifacts
@@ -114,7 +114,9 @@ class JobContext:
 
     @property
     def config(self) -> Config:
-        """`pointsman.toml`; UserError where there is none."""
+        """`pointsman.toml`; UserError where there is none. A worker may be older than the file, a child is not."""
+        if self.held.small and self.settings.config_file.exists():
+            return load_config(self.settings.config_file)
         if self.place.config is None:
             raise UserError(f"{self.settings.config_file}: no such file, and this job needs it; see `pointsman init`")
         return self.place.config

@@ -86,11 +86,13 @@ async def drive(
     feedback_share: float = 0.5,
     split: Split = "train",
     model: str = "pointsman",
+    skip: int = 0,
     on_progress: Progress | None = None,
 ) -> DriveReport:
-    """Sends the first `requests` tasks of a split to `base_url` (it ends in /v1)."""
+    """Sends `requests` tasks of a split, after its first `skip`, to `base_url` (it ends in /v1)."""
     rng = world_rng(seed, f"drive/{split}")
-    plans = [_plan(rng, task, stream_share, feedback_share) for task in tasks(seed, split, requests)]
+    planned = (_plan(rng, task, stream_share, feedback_share) for task in tasks(seed, split, skip + requests))
+    plans = list(islice(planned, skip, None))
     started = time.monotonic()
     driver = _Driver(base_url.rstrip("/"), api_key, model)
     sent: list[Sent] = []

@@ -1,0 +1,28 @@
+"""`python -m distill.demo.language_model FOLDER`: CPU seconds that a causal model takes for the prompts on stdin."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+
+def main() -> None:
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    folder = sys.argv[1]
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    prompts = sys.stdin.read().split("\0")
+    with torch.inference_mode():
+        model(**tokenizer(prompts[0], return_tensors="pt"))
+        before = time.process_time()
+        for prompt in prompts:
+            model(**tokenizer(prompt, return_tensors="pt")).logits[0, -1].log_softmax(-1)
+    sys.stdout.write(f"{time.process_time() - before}\n")
+
+
+if __name__ == "__main__":
+    main()
