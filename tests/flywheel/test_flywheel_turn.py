@@ -123,7 +123,8 @@ def test_a_turn_goes_from_the_log_to_a_promotion_by_the_gate(drive: Callable[...
     turn = one.step()
     assert (turn.state, turn.ended_at is not None) == ("promoted", True)
     assert turn.cost == Decimal("0.5")
-    assert list(_states(turn).values()) == ["done"] * 8
+    assert [name for name, state in _states(turn).items() if state == "skipped"] == ["traces", "conductor", "grpo"]
+    assert [state for state in _states(turn).values() if state != "skipped"] == ["done"] * 8
     assert one.log.sql("SELECT router_version_id AS id FROM promotion")[0].id == UUID(one.log.candidate)
     assert advance(one.log.engine, one.id, one.log.config, one.log.clock) is None
 
@@ -193,6 +194,26 @@ def test_links_that_may_be_missed_are_missed_with_their_reason(drive: Callable[.
     assert told["sft"] == ("failed", "train failed: pip install 'pointsman[distill]'")
     assert told["evolve"] == ("skipped", "there is no learned router to start from")
     assert told["audit"][0] == "skipped"
+
+
+def test_a_conductor_is_trained_by_jobs_that_name_each_other(drive: Callable[..., Drive]) -> None:
+    one = drive('conductor = true\nconductor_base = "tiny"\nbudget = 3\n')
+    one.to("traces")
+    traces = one.jobs()[0]
+    assert (traces.kind, traces.params["source"]) == ("conductor_data", "log")
+    one.finish(result={"examples": 120})
+    trained = one.jobs()[0]
+    assert (trained.params["data"], trained.params["base"]) == (traces.id, "tiny")
+    one.finish(result={"learning_rate": 1e-4})
+    optimised = one.jobs()[0]
+    assert (optimised.kind, optimised.params["start"], optimised.budget) == ("conductor_grpo", trained.id, 3)
+    turn = one.finish(state="skipped", result=None, reason="no_signal: every worker is right")
+    told = turn.link("grpo")
+    assert told is not None and (told.state, told.reason) == (
+        "skipped",
+        "conductor_grpo skipped: no_signal: every worker is right",
+    )
+    assert turn.links[-1].name == "evaluate"
 
 
 def test_evolution_that_does_not_pay_leaves_the_router_it_started_from(drive: Callable[..., Drive]) -> None:

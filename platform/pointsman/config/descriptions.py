@@ -193,6 +193,8 @@ DESCRIPTIONS: Mapping[str, str] = {
     "flywheel.generations": "of evolution, at most",
     "flywheel.ablations": "whether a router is also judged with workers masked, dropped, added and renamed",
     "flywheel.conductor": "train a conductor on logged workflows, too",
+    "flywheel.conductor_base": "the language model that becomes a conductor; absent: the job kind's default",
+    "flywheel.conductor_tasks": "tasks that rollouts of the workers plan for, a file in `tasks`; absent: the sandbox's",
     "flywheel.shadow_rows": "requests that a candidate chooses for without effect, before its canary",
     "flywheel.shadow_hours": "how long a shadow is waited for",
     "flywheel.seed": "another one takes other steps",

@@ -262,6 +262,8 @@ class FlywheelConfig(Section):
     generations: int = Field(60, ge=1, le=100_000)
     ablations: bool = True
     conductor: bool = False
+    conductor_base: str | None = None
+    conductor_tasks: str | None = None
     shadow_rows: int = Field(50, ge=0, le=1_000_000)
     shadow_hours: Annotated[Number, Field(gt=0, le=8_760)] = 24
     seed: int = 1

@@ -5,6 +5,7 @@
     baselines  trains classic routers on it
     sft        trains a learned router on it
     evolve     searches on from that one
+    traces, conductor, grpo   the same for a conductor of teams: examples, SFT, GRPO
     evaluate   compares them all on rows that no training saw
 
 A link whose job fails or skips may be done without (`optional`): the turn goes on and its story says so. `labels` and
@@ -116,6 +117,43 @@ def _evolved(turn: Turn, jobs: Sequence[JobView]) -> Conclusion:
     return Conclusion("done", numbers=router_numbers(result), facts=_with_routers(turn, [version]))
 
 
+def _traces(turn: Turn, config: FlywheelConfig) -> list[Order] | str:
+    if not config.conductor:
+        return "[flywheel] conductor is off"
+    return [Order("conductor_data", {"source": "log", "seed": config.seed})]
+
+
+def _traced(turn: Turn, jobs: Sequence[JobView]) -> Conclusion:
+    return Conclusion("done", numbers=_flat(jobs[0].result), facts={"traces": jobs[0].id})
+
+
+def _conductor(turn: Turn, config: FlywheelConfig) -> list[Order] | str:
+    if "traces" not in turn.facts:
+        return "there are no traces to learn from"
+    chosen = {"data": turn.facts["traces"], "seed": config.seed}
+    return [Order("conductor_sft", chosen | ({"base": config.conductor_base} if config.conductor_base else {}))]
+
+
+def _conducted(turn: Turn, jobs: Sequence[JobView]) -> Conclusion:
+    return Conclusion("done", numbers=_flat(jobs[0].result), facts={"conductor": jobs[0].id})
+
+
+def _grpo(turn: Turn, config: FlywheelConfig) -> list[Order] | str:
+    if "conductor" not in turn.facts:
+        return "there is no fine-tuned conductor to start from"
+    chosen = {"start": turn.facts["conductor"], "seed": config.seed}
+    return [
+        Order("conductor_grpo", chosen | ({"file": config.conductor_tasks} if config.conductor_tasks else {}), True)
+    ]
+
+
+def _optimised(turn: Turn, jobs: Sequence[JobView]) -> Conclusion:
+    result = jobs[0].result or {}
+    if result.get("refused"):
+        return Conclusion("refused", str(result.get("reason") or "it did not pay"), _flat(result))
+    return Conclusion("done", "[conductor] names the server of what serves", _flat(result))
+
+
 def _evaluate(turn: Turn, config: FlywheelConfig) -> list[Order] | str:
     chosen = {"labels": turn.facts["labels"], "routers": turn.facts["routers"], "ablations": config.ablations}
     return [Order("evaluate", chosen | {"seed": config.seed})]
@@ -135,6 +173,9 @@ JOB_LINKS: tuple[JobLink, ...] = (
     JobLink("baselines", _baselines, _trained_baselines),
     JobLink("sft", _sft, _trained),
     JobLink("evolve", _evolve, _evolved),
+    JobLink("traces", _traces, _traced),
+    JobLink("conductor", _conductor, _conducted),
+    JobLink("grpo", _grpo, _optimised),
     JobLink("evaluate", _evaluate, _evaluated, optional=False),
 )
 
