@@ -52,6 +52,7 @@ class Stack:
         self.broker = broker
         self.ports: dict[str, int] = {}
         self.running: dict[str, subprocess.Popen[bytes]] = {}
+        self.server: RedisServer | None = None
         stack.callback(self._end)
 
     def settings(self, name: str) -> dict[str, str]:
@@ -176,7 +177,13 @@ def ask(url: str, key: str, body: Mapping[str, Any] | None = None) -> dict[str, 
 def ended(url: str, key: str, job_id: str) -> dict[str, Any]:
     until = time.monotonic() + PATIENCE
     while (job := ask(f"{url}/v1/jobs/{job_id}", key))["state"] in ("queued", "running"):
-        assert time.monotonic() < until, job
+        assert time.monotonic() < until, (
+            job["state"],
+            job["reason"],
+            job["attempt"],
+            job["sent_at"],
+            job["started_at"],
+        )
         time.sleep(0.2)
     return job
 
@@ -197,7 +204,9 @@ def on_redis(compose: Any, database: str) -> Iterator[Stack]:
         server = RedisServer(model["services"]["redis"]["command"], SECRETS["REDIS_PASSWORD"])
         stack.callback(server.close)
         address = model["services"]["dispatcher"]["environment"]["POINTSMAN_BROKER"]
-        yield Stack(model, database, address.replace("redis:6379", server.address), stack)
+        found = Stack(model, database, address.replace("redis:6379", server.address), stack)
+        found.server = server
+        yield found
 
 
 @pytest.fixture
@@ -225,6 +234,13 @@ def test_the_stack_on_redis_serves_runs_jobs_and_rolls(on_redis: Stack, nginx: s
     on_redis.await_healthy("dispatcher", "worker-default", "dashboard")
     job = ask(f"{url}/v1/jobs", key, {"kind": "self-test", "params": {"steps": 2, "seconds": 0, "chunks": 2}})
     assert ended(url, key, job["id"])["state"] == "done"
+
+    # Redis goes and comes back empty: what is asked for meanwhile is taken, and runs.
+    assert on_redis.server is not None
+    on_redis.server.kill()
+    meanwhile = ask(f"{url}/v1/jobs", key, {"kind": "self-test", "params": {"steps": 1, "small": True}})
+    on_redis.server.start()
+    assert ended(url, key, meanwhile["id"])["state"] == "done"
 
     # One gateway leaves while others ask: nobody is refused.
     codes: list[int] = []

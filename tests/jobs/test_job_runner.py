@@ -135,29 +135,23 @@ def test_a_killed_worker_takes_its_child_with_it_and_another_goes_on(
     assert published(jobs, job.id) == 1 and leavings(place) == []
 
 
-def test_a_job_that_kills_itself_is_dead_after_three_times(runner: Runner, jobs: Jobs, start: Start) -> None:
-    """As torch does: abort() in native code."""
-    job = start(fault="abort", fault_at=1)
-    assert [runner.run(job.id) for _ in range(4)] == ["queued", "queued", "dead", None]
-    row = jobs.get(job.id)
-    assert row.reason == "crashed 3 times, the last time: its process was ended by SIGABRT"
-    errors = [line for line in jobs.logs(job.id) if line.level == "error"]
-    assert [line.attempt for line in errors] == [1, 2, 3]
-
-
 def test_a_child_that_leaves_without_a_word_has_crashed(runner: Runner, jobs: Jobs, start: Start) -> None:
     job = start(fault="exit", fault_at=1)
     assert runner.run(job.id) == "queued"
     assert jobs.get(job.id).reason == "its process exited with code 17 and without a word on the job's end"
 
 
-def test_what_a_child_cannot_start_with_is_in_the_log(runner: Runner, jobs: Jobs, start: Start, engine: Engine) -> None:
+def test_a_kind_that_this_machine_does_not_know_waits_for_one_that_does(
+    runner: Runner, jobs: Jobs, start: Start, engine: Engine
+) -> None:
+    """As while versions are replaced one by one."""
     job = start()
     with engine.begin() as connection:
         connection.execute(text("UPDATE job SET kind = 'nosuch'"))
     assert runner.run(job.id) == "queued"
     error = next(line.message for line in jobs.logs(job.id) if line.level == "error")
     assert "exited with code 1" in error and "no job kind 'nosuch'" in error
+    assert (jobs.get(job.id).crashes, jobs.get(job.id).losses) == (0, 0)
 
 
 def test_cancelling_takes_less_than_five_seconds_in_native_code(

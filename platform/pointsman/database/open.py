@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 from pointsman.config import Config, Settings
 from pointsman.database.embedded import EmbeddedPostgres, embedded
-from pointsman.database.schema import migrate
 
 
 def configured_url(settings: Settings, config: Config | None) -> str:
@@ -20,6 +19,9 @@ def configured_url(settings: Settings, config: Config | None) -> str:
 @contextmanager
 def database_url(settings: Settings, config: Config | None) -> Iterator[str]:
     """The URL of a migrated database. The embedded server is started where it does not run, and then stopped."""
+    # It brings Alembic, for which who asks for an address alone need not wait.
+    from pointsman.database.schema import migrate
+
     if config is not None and config.database.url:
         migrate(config.database.url)
         yield config.database.url

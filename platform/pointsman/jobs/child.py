@@ -63,8 +63,8 @@ def run(hello: Hello, cancel: threading.Event) -> None:
         with JobContext.open(place, engine, held, cancel=cancel, helper=hello.owner) as context:
             help_out(context)
         return
-    patiently(lambda: lease.begin(engine, held))
     with JobContext.open(place, engine, held, cancel=cancel) as context:
+        patiently(lambda: lease.begin(engine, held))
         end = attempt(context)
     patiently(lambda: ending.finish(engine, end))
 

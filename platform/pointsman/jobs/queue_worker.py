@@ -22,14 +22,16 @@ from typing import Any
 
 from celery import Celery, signals
 from celery.exceptions import SecurityWarning
+from celery.worker import state
 from sqlalchemy.exc import SQLAlchemyError
 
 from pointsman.config import Settings, load_config
-from pointsman.jobs.broker import broker_url, queue_name
+from pointsman.jobs.broker import Wire, broker_url, queue_name
 from pointsman.jobs.celery_app import add_tasks, make_app
 from pointsman.jobs.health import BEAT_SECONDS, Beat
 from pointsman.jobs.helping import until_work_waits
 from pointsman.jobs.runner import Runner
+from pointsman.jobs.watching import Watch
 from pointsman.jobs.workplace import Workplace, new_owner
 from pointsman.logs import configure_logging
 from pointsman.processes import when_parent_ends
@@ -116,15 +118,19 @@ def serve(settings: Settings, queue: JobQueue, concurrency: int, beat: Beat) -> 
     app = make_app(broker_url(settings, config), visibility_timeout=config.jobs.visibility_timeout)
     add_tasks(app, seat.turn, seat.help)
     pulse = Pulse(beat)
+    watch = Watch(Wire(app), queue, concurrency, state.active_requests)
     # Celery holds receivers weakly: these live as long as this call.
     receivers = [
         (signals.worker_process_init, lambda **_: seat.open()),
         (signals.worker_shutting_down, lambda **_: stopping.set()),
         (signals.worker_ready, lambda sender, **_: pulse.follow(sender.timer)),
+        (signals.worker_ready, lambda sender, **_: watch.follow(sender)),
+        (signals.task_received, lambda **_: watch.received()),
     ]
     for moment, receiver in receivers:
         moment.connect(receiver)
     threading.Thread(target=pulse.run, daemon=True).start()
+    threading.Thread(target=watch.run, daemon=True).start()
     return _run(app, queue, concurrency)
 
 
