@@ -2,8 +2,8 @@
 
 Parallelization by voting ("Building effective agents", Anthropic, December 2024); with one worker `same` it is
 self-consistency (arXiv 2203.11171). The answers stand under one decision each, below draws of their own where the
-router chooses the workers; the vote's decision says which said the same. So a vote shows what several workers make
-of one request: a row of full information (`pointsman.probing.votes` reads it).
+router chooses the workers; the vote's decision says which said the same. So the log holds side by side what several
+workers make of one request. Left out: scores for the single answers, for agreeing is not being right.
 """
 
 from __future__ import annotations
