@@ -11,12 +11,20 @@ from typing import Any
 from pointsman.queries import Proportion, Word
 
 NOTHING = "–"
+LONGEST = 20_000  # characters of one text that a page shows; the download has all
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~:$^&@/])")
 
 
 def plain(text: str) -> str:
     """`text` for places that read Markdown: every mark is escaped, so that text stays text."""
     return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+
+
+def clipped(text: str) -> str:
+    """A text as pages show it: its first `LONGEST` characters, and how many there are where that is not all."""
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[:LONGEST]}\n… the first {LONGEST:,} of {len(text):,} characters"
 
 
 def percent(part: Proportion | float | None) -> str:

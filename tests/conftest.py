@@ -77,6 +77,12 @@ def _support(name: str) -> Any:
 
 
 @pytest.fixture(scope="session")
+def support() -> Callable[[str], Any]:
+    """`support(name)`: the module tests/support/NAME.py."""
+    return _support
+
+
+@pytest.fixture(scope="session")
 def gate_log() -> Any:
     """Two routers that always disagree, row by row: `gate_log.Synthetic(engine, project)`."""
     return _support("gate_log")

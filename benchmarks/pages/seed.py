@@ -83,6 +83,10 @@ def seed(engine: Engine, url: str, rows: int, seed_number: int) -> str:
         for days in (DAYS + 1, 0):
             ensure_partitions(connection, now - timedelta(days=days))
     with psycopg.connect(psycopg_url(url), autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO router_version (id, kind, artifact_hash, config, state, created_at)"
+            " VALUES (md5('version')::uuid, 'harness', md5('version'), '{\"template\": \"default\"}', 'serving', now())"
+        )
         for start in range(0, rows, BATCH):
             values = {
                 "start": start, "stop": min(start + BATCH, rows), "total": rows, "called": CALLED, "project": project

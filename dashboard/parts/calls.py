@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard.words import NOTHING, dollars, milliseconds
+from dashboard.words import NOTHING, clipped, dollars, milliseconds
 
 Record = dict[str, Any]
 
@@ -43,9 +43,9 @@ def _text(call: Record) -> None:
         st.text(f"Answer of {call['worker']}, attempt {call['attempt']}")
     if call["reasoning"]:
         with st.expander("Reasoning"):
-            st.code(call["reasoning"], language=None, wrap_lines=True)
+            st.code(clipped(call["reasoning"]), language=None, wrap_lines=True)
     if call["completion"]:
-        st.code(call["completion"], language=None, wrap_lines=True)
+        st.code(clipped(call["completion"]), language=None, wrap_lines=True)
     if call["tool_calls"]:
         st.json(call["tool_calls"])
     if call["error"] or call["fault"]:

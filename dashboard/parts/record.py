@@ -14,7 +14,7 @@ from dashboard import go
 from dashboard.data import Source
 from dashboard.parts import calls, choice, feedback, others
 from dashboard.tree import dot
-from dashboard.words import NOTHING, dollars, milliseconds, moment, number, plain
+from dashboard.words import NOTHING, clipped, dollars, milliseconds, moment, number, plain
 
 Record = dict[str, Any]
 
@@ -101,7 +101,7 @@ def _request(request: Record | None) -> None:
     if request["text"] is None:
         st.caption("The text was not stored: `log.store_text` is off, or redaction took it.")
     else:
-        st.code(request["text"], language=None, wrap_lines=True)
+        st.code(clipped(request["text"]), language=None, wrap_lines=True)
     st.caption(
         plain(
             f"model {request['model'] or 'none'}, {request['surface']}, "

@@ -11,7 +11,7 @@ from dashboard import acting
 from dashboard.data import Source
 from dashboard.parts.review_given import forward
 from dashboard.people import session
-from dashboard.words import NOTHING, dollars, milliseconds, moment, number, plain
+from dashboard.words import NOTHING, clipped, dollars, milliseconds, moment, number, plain
 from pointsman.actions.review import HOLD, MAX_TEXT, Judgement, give_verdict
 from pointsman.queries import decision_record
 from pointsman.words import ReviewVerdict
@@ -46,9 +46,9 @@ def draw(source: Source, project: str, item: Any) -> None:
 def _shown(record: Record, *, blind: bool) -> None:
     ask = (record["request"] or {}).get("text")
     with st.chat_message("user"):
-        st.text(ask if ask is not None else "(not stored)")
+        st.text(clipped(ask) if ask is not None else "(not stored)")
     with st.chat_message("assistant"):
-        st.text(answer(record) or "(no answer is stored)")
+        st.text(clipped(answer(record) or "") or "(no answer is stored)")
     outcome = record["outcome"] or {}
     st.caption(plain(f"Outcome: {outcome.get('status') or 'not ended'}. {outcome.get('reason') or ''}"))
     if blind:

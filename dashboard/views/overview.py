@@ -22,7 +22,9 @@ def page() -> None:
     ranges, compare = st.columns([3, 1], vertical_alignment="bottom")
     name = ranges.segmented_control("Time range", list(RANGES), default=DEFAULT, key="range") or DEFAULT
     length = RANGES[name]
-    wanted = compare.toggle("Compare with the time before", key="compare", disabled=length is None)
+    wanted = compare.toggle(
+        "Compare", key="compare", disabled=length is None, help="With the equally long time before."
+    )
     shown = read(source, name)
     if not shown.totals.decisions:
         now.section(source)

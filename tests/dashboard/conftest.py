@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
+import subprocess
 import threading
+import time
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.error import URLError
+from urllib.request import ProxyHandler, build_opener
 
 import pytest
 import streamlit.config
+from playwright.sync_api import expect, sync_playwright
 from streamlit.testing.v1 import AppTest
 
+from dashboard import launch
 from dashboard.shared import shared
+from pointsman.config import Settings, load_config
 
 ROOT = Path(__file__).parents[2]
 
@@ -102,3 +112,128 @@ def gateway():
     server.shutdown()
     server.server_close()
     thread.join()
+
+
+CHROMIUM = Path("/usr/bin/chromium")
+ARGUMENTS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
+]  # fmt: skip
+PATIENCE = 120_000  # milliseconds: tells stuck from slow on a busy machine
+expect.set_options(timeout=PATIENCE)
+
+
+@pytest.fixture
+def free_port():
+    def found() -> int:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return probe.getsockname()[1]
+
+    return found
+
+
+@contextmanager
+def dashboard(settings):
+    """The dashboard as `pointsman dashboard` starts it; its URL."""
+    config = load_config(settings.config_file)
+    path = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
+    process = subprocess.Popen(
+        launch.command(settings, config),
+        env={**launch.environment(settings), "PYTHONPATH": path},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        url = launch.url(settings, config)
+        wait_for(url, process)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(timeout=10)
+
+
+def wait_for(url: str, process: subprocess.Popen) -> None:
+    opener = build_opener(ProxyHandler({}))
+    for _ in range(300):
+        assert process.poll() is None, "streamlit ended at its start"
+        try:
+            with opener.open(f"{url}/_stcore/health", timeout=1) as answer:
+                if answer.status == 200:
+                    return
+        except (URLError, OSError):
+            time.sleep(0.1)
+    pytest.fail("streamlit did not answer within 30 s")
+
+
+@pytest.fixture
+def served(configure, log, database_url, free_port):
+    """The dashboard over the seeded log, on a free port; its URL."""
+    configure(database_url, f"[sandbox]\nseed = 1\n[dashboard]\nport = {free_port()}")
+    with dashboard(Settings.read()) as url:
+        yield url
+
+
+@pytest.fixture
+def dashboard_of():
+    """`dashboard_of(gateway)`: the dashboard beside a running gateway, with its configuration; its URL."""
+    with ExitStack() as stack:
+
+        def serve(gateway):
+            variables = {"POINTSMAN_HOME": str(gateway.home), "POINTSMAN_CONFIG": str(gateway.file)}
+            settings = Settings.read({**os.environ, **variables, "POINTSMAN_PORT": str(gateway.port)})
+            return stack.enter_context(dashboard(settings))
+
+        yield serve
+
+
+@pytest.fixture
+def browser_page():
+    """`browser_page()`: a visit of its own, with nothing remembered."""
+    if not CHROMIUM.exists():
+        pytest.fail(f"{CHROMIUM} is missing: apt-get install chromium (Debian package `chromium`)")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
+
+        def opened():
+            page = browser.new_page(viewport={"width": 1280, "height": 2000})
+            page.set_default_timeout(PATIENCE)
+            return page
+
+        yield opened
+        browser.close()
+
+
+@pytest.fixture
+def tab(browser_page):
+    return browser_page()
+
+
+@pytest.fixture
+def running_gateway(support):
+    return support("running_gateway").RunningGateway
+
+
+@pytest.fixture
+def jobs_here(empty_database, engine, tmp_path):
+    """`jobs_here(id)`: runs a job that somebody started, in this process, to its end; its view."""
+    from pointsman.jobs.attempt import attempt
+    from pointsman.jobs.claiming import claim
+    from pointsman.jobs.context import JobContext
+    from pointsman.jobs.ending import finish
+    from pointsman.jobs.store import Jobs
+    from pointsman.jobs.workplace import Workplace, new_owner
+
+    settings = Settings.read({"POINTSMAN_HOME": str(tmp_path / "home")}, cwd=tmp_path)
+    place = Workplace.read(settings, database_url=empty_database)
+
+    def run(identity):
+        held = claim(engine, identity, new_owner())
+        assert held is not None
+        with JobContext.open(place, engine, held) as context:
+            end = attempt(context)
+        finish(engine, end)
+        return Jobs(engine).get(identity)
+
+    run.place = place
+    return run

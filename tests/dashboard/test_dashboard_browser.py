@@ -2,83 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
 import time
 from contextlib import suppress
-from pathlib import Path
-from urllib.error import URLError
-from urllib.request import ProxyHandler, build_opener
 
-import pytest
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
-from dashboard import launch
-from pointsman.config import Settings, load_config
-
-ROOT = Path(__file__).parents[2]
-CHROMIUM = Path("/usr/bin/chromium")
-ARGUMENTS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
-]  # fmt: skip
-PATIENCE = 30_000  # milliseconds
-expect.set_options(timeout=PATIENCE)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def wait_for(url: str, process: subprocess.Popen) -> None:
-    opener = build_opener(ProxyHandler({}))
-    for _ in range(300):
-        assert process.poll() is None, "streamlit ended at its start"
-        try:
-            with opener.open(f"{url}/_stcore/health", timeout=1) as answer:
-                if answer.status == 200:
-                    return
-        except (URLError, OSError):
-            time.sleep(0.1)
-    pytest.fail("streamlit did not answer within 30 s")
-
-
-@pytest.fixture
-def served(configure, log, database_url):
-    """The dashboard as `pointsman dashboard` starts it, on a free port; its URL."""
-    configure(database_url, f"[sandbox]\nseed = 1\n[dashboard]\nport = {free_port()}")
-    settings = Settings.read()
-    config = load_config(settings.config_file)
-    path = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
-    process = subprocess.Popen(
-        launch.command(settings, config),
-        env={**launch.environment(settings), "PYTHONPATH": path},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        url = launch.url(settings, config)
-        wait_for(url, process)
-        yield url
-    finally:
-        process.terminate()
-        process.wait(timeout=10)
-
-
-@pytest.fixture
-def tab():
-    if not CHROMIUM.exists():
-        pytest.fail(f"{CHROMIUM} is missing: apt-get install chromium (Debian package `chromium`)")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
-        page = browser.new_page(viewport={"width": 1280, "height": 2000})
-        page.set_default_timeout(PATIENCE)
-        yield page
-        browser.close()
+PATIENCE = 120_000  # milliseconds
 
 
 def open_first_row(page) -> None:
