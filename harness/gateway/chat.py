@@ -127,7 +127,7 @@ class Chat:
                 return
             episode = await state.episodes.find(caller, request.conversation, request.hints.episode_id)
             if names:
-                asked = Asked(caller, request, episode, generation, names, ids, body, received_at, began)
+                asked = Asked(caller, request, episode, generation, names, ids, body, received_at, began, headers)
                 await serve_team(state, asked, self.surface, voice, receive, send)
                 return
             decision = await decide(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -220,6 +221,58 @@ def test_traffic_counts_a_tree_once(make_gateway, upstream, fake):
     assert float(seen.totals.cost) == pytest.approx(3 * float(record["outcome"]["cost"]))
     assert seen.workers == (), "no worker was chosen by a root"
     gateway.close()
+
+
+def test_a_run_that_waits_for_tools_goes_on_after_a_restart_and_only_for_its_project(make_gateway, upstream, fake):
+    gateway = make_gateway(more=PATTERNS)
+    call = {"id": "call_0", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    asks = fake.reply(fake.completion(None, message={"tool_calls": [call]}, finish="tool_calls"))
+    upstream.script("m-alpha", fake.text("first"))
+    upstream.script("m-beta", asks, fake.text("second"))
+    tools = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]
+    messages = [{"role": "user", "content": "x"}]
+    body = {"model": "pointsman-chain", "tools": tools}
+    asked = gateway.client.post("/v1/chat/completions", json={**body, "messages": messages})
+    message = asked.json()["choices"][0]["message"]
+    result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "seen"}
+    gateway.stop()
+    gateway.start()
+    follow = {**body, "messages": [*messages, message, result]}
+    other = {"authorization": f"Bearer {gateway.key(project='someone-else')}"}
+    before = len(upstream.of("m-alpha"))
+    foreign = gateway.client.post("/v1/chat/completions", json=follow, headers=other)
+    assert gateway.record(foreign)["decision"]["flags"] is None and len(upstream.of("m-alpha")) == before + 1
+    upstream.script("m-beta", fake.text("second"))
+    answer = gateway.client.post("/v1/chat/completions", json=follow)
+    assert answer.json()["choices"][0]["message"]["content"] == "second"
+    assert len(upstream.of("m-alpha")) == before + 1, "the first step is not repeated"
+    sent = upstream.of("m-beta")[-1].json["messages"]
+    assert [sent[-1]["role"], sent[-1]["content"], sent[-1]["tool_call_id"]] == ["tool", "seen", "call_0"]
+    gateway.close()
+
+
+def test_a_gateway_that_stops_ends_the_tree_as_its_own_fault(make_gateway, upstream, fake):
+    gateway = make_gateway(more=PATTERNS)
+    upstream.script("m-alpha", fake.hang)
+    ended = []
+
+    def ask():
+        with httpx.Client(base_url=gateway.url, timeout=20, trust_env=False) as client:
+            body = {"model": "pointsman-chain", "messages": [{"role": "user", "content": "x"}]}
+            ended.append(client.post("/v1/chat/completions", json=body))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    until = time.monotonic() + 10
+    while not upstream.of("m-alpha") and time.monotonic() < until:
+        time.sleep(0.01)
+    gateway.stop()
+    asking.join(10)
+    assert ended[0].status_code == 503 and ended[0].json()["error"]["code"] == "stopping"
+    record = gateway.record(ended[0])
+    assert (record["outcome"]["status"], record["outcome"]["reason"]) == ("upstream_error", "the gateway stopped")
+    assert all(node["outcome"] is not None for node in nodes(record["children"]))
+    gateway.engine.dispose()
 
 
 def newest_root(team):

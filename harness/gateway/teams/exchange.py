@@ -53,6 +53,7 @@ class TeamExchange:
         voice: Voice | None,
     ) -> None:
         self.state = state
+        self.asked = asked
         self.caller = asked.caller
         self.request = request = asked.request
         self.episode = asked.episode
@@ -67,6 +68,7 @@ class TeamExchange:
         self._form = request.hints.progress if request.stream else None
         self._worker = "none"
         self._streaming = False
+        self._status = 200
         self._done: Done | None = None
 
     async def serve(self, receive: Receive, send: Send) -> None:
@@ -193,6 +195,7 @@ class TeamExchange:
 
     async def _refuse(self, error: RequestError, send: Send) -> None:
         if not self._streaming:
+            self._status = error.status
             await send_error(send, error, self.headers, self.surface.error_body(error))
             return
         if self._teller is None and self._voice is not None:
@@ -213,9 +216,13 @@ class TeamExchange:
             team.reservation.release()
         seconds = time.perf_counter() - self._began
         outcome = team.rows.outcome
-        state.metrics.ended(outcome["status"] if outcome is not None else "rejected", self._worker)
+        status = outcome["status"] if outcome is not None else "rejected"
+        state.metrics.ended(status, self._worker)
         state.metrics.calls += spent.calls
         state.metrics.latency.observe(seconds)
+        if state.tracing is not None:
+            trace = state.tracing.begin(team.request.root_id, self.asked.headers)
+            trace.undecided(self.surface.name, status, self.asked.received_at, self._status)
         if self._done is not None and self._done.reason != "tool_calls" and team.resumed is None:
             units = float(spent.cost) / team.unit if spent.cost is not None and team.unit else None
             state.teams.tallies.note(team.name, Ran(spent.calls, units, seconds * 1000))

@@ -20,7 +20,7 @@ from harness.engine.log import JournalLog
 from harness.engine.request import Message, Request, plain
 from harness.engine.state import State as RunState
 from harness.engine.upstream_workers import UpstreamWorkers
-from harness.gateway.access import Caller
+from harness.gateway.access import Caller, Headers
 from harness.gateway.decide import ask_of, consents, ineligible, needs_of
 from harness.gateway.episodes import Episode
 from harness.gateway.fields import decoded
@@ -89,6 +89,7 @@ class Asked(NamedTuple):
     body: bytes
     received_at: datetime
     began: float
+    headers: Headers = []  # noqa: RUF012 - never changed
 
     @property
     def stored(self) -> bool:
