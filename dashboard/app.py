@@ -8,7 +8,7 @@ import streamlit as st
 
 from dashboard import access, data, go
 from dashboard.parts.notices import sandbox_banner
-from dashboard.views import data_sets, decisions, episodes, jobs, overview, review, routers, workers
+from dashboard.views import data_sets, decisions, episodes, flywheel, jobs, overview, review, routers, workers
 
 PAGES: dict[str, tuple[Callable[[], None], str, str]] = {
     "overview": (overview.page, "Overview", "monitoring"),
@@ -17,6 +17,7 @@ PAGES: dict[str, tuple[Callable[[], None], str, str]] = {
     "review": (review.page, "Review", "rate_review"),
     "workers": (workers.page, "Workers", "smart_toy"),
     "routers": (routers.page, "Routers", "route"),
+    "flywheel": (flywheel.page, "Flywheel", "autorenew"),
     "jobs": (jobs.page, "Jobs", "work_history"),
     "data": (data_sets.page, "Data", "database"),
 }

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import text
 
-PAGES = ("overview", "decisions", "episodes", "review", "workers", "routers", "jobs", "data_sets")
+PAGES = ("overview", "decisions", "episodes", "review", "workers", "routers", "flywheel", "jobs", "data_sets")
 HUGE = "word " * 200_000
 TEXTS = (
     HUGE,

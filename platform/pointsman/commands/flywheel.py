@@ -50,17 +50,10 @@ def start_command(
     json: Json = False,
     config: ConfigFile = None,
 ) -> None:
-    from pointsman.actions.actor import record, require
-    from pointsman.errors import UserError
-    from pointsman.flywheel.job import start
-    from pointsman.flywheel.store import Turn
+    from pointsman.actions.turns import start_turn
 
-    with place(config, project) as at, at.begin() as connection:
-        require(at.actor, "operator", "start a turn of the flywheel")
-        turn = start(connection, at.project, at.needed, at.actor.name, at.now, force=force)
-        if not isinstance(turn, Turn):
-            raise UserError(f"no turn was opened: {turn.why}; --force opens one all the same")
-        record(connection, at.actor, at.project, "turn_start", at.now, subject=turn.id)
+    with place(config, project) as at:
+        turn = start_turn(at.engine, at.actor, at.project, at.needed, at.now, force=force)
     if json:
         print_json(turn_json(turn))
         return
@@ -97,10 +90,10 @@ def stop_command(
     turn_id: TurnId, reason: Reason = None, project: Project = DEFAULT_PROJECT, json: Json = False,
     config: ConfigFile = None,
 ) -> None:  # fmt: skip
-    from pointsman.flywheel.turn import stop
+    from pointsman.actions.turns import stop_turn
 
     with place(config, project) as at:
-        turn = stop(at.engine, at.actor, at.project, turn_id, at.now, reason=reason)
+        turn = stop_turn(at.engine, at.actor, at.project, turn_id, at.now, reason=reason)
     if json:
         print_json(turn_json(turn))
     else:
