@@ -1,7 +1,7 @@
 """The kinds of jobs that run in the kill rounds: what each is told, and what must be true when all is over.
 
 Every kind that needs nothing but this machine runs. What is deterministic must come out the same, byte for
-byte, as undisturbed: the file of `self-test`, the hash of `labels`.
+byte, as undisturbed: the file of `self-test`, the hash of `labels`, the numbers that `train` found.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Kind:
     name: str
     params: Callable[[int, Found], dict[str, Any]]
     doubled: Callable[[Board, JobView], int] = lambda board, job: 0
-    same: str | None = None
+    same: Callable[[Board, JobView], Any] = lambda board, job: None
 
 
 def _twice_asked(board: Board, job: JobView) -> int:
@@ -52,6 +52,15 @@ def _asked(number: int) -> dict[str, str]:
     return {"file": TASKS, "name": f"round-{number}"} if number else {"file": MORE_TASKS, "name": RUN}
 
 
+def _label_set(found: Found) -> dict[str, Any]:
+    return {"labels": (found["labels"].result or {})["label_set"]}
+
+
+def _numbers(board: Board, job: JobView) -> list[tuple[str, str]]:
+    """The hashes of a router's tensors."""
+    return [(one.name, one.hash) for one in board.jobs.artifacts(job.id) if one.suffix == ".safetensors"]
+
+
 KINDS = (
     Kind("probe", lambda n, found: {**_asked(n), "concurrency": 2}, _twice_asked),
     Kind("drift", lambda n, found: {}),
@@ -61,10 +70,26 @@ KINDS = (
     Kind("retention", lambda n, found: {"days": 36_500}),
     Kind("rollup", lambda n, found: {}),
     Kind("rewards", lambda n, found: {"sweep": True}),
+    Kind("flywheel", lambda n, found: {}),
     Kind("optimize", lambda n, found: {"run": RUN, "calls": 12, "seed": n, "origins": ["probe"]}),
-    Kind("labels", lambda n, found: {"run": RUN, "origins": ["probe"], "encoder": "text", "toy": True}, same="hash"),
+    Kind(
+        "labels",
+        lambda n, found: {"run": RUN, "origins": ["probe"], "encoder": "text", "toy": True},
+        same=lambda board, job: (job.result or {})["hash"],
+    ),
+    Kind("train", lambda n, found: {**_label_set(found), "method": "linear", "candidate": False}, same=_numbers),
+    Kind("evaluate", lambda n, found: {**_label_set(found), "ablations": False}),
 )
 """In the order in which they are run undisturbed: later ones learn from what the first asked."""
+
+ELSEWHERE = {
+    "self-test": "in every round: a long one, and ten small ones",
+    "evolve": "needs a learned router, and with it a backbone's weights",
+    "conductor_data": "asks whole teams: minutes, for which a kill round has no time",
+    "conductor_sft": "needs a language model's weights",
+    "conductor_grpo": "needs a language model's weights",
+}
+"""Kinds that the rounds do not run, and why."""
 
 
 def kinds_of(number: int) -> list[Kind]:

@@ -97,10 +97,11 @@ def _round(ground: Ground, number: int, wanted: dict[str, JobView], tally: Tally
 def _wrong(board: Board, job: JobView, wanted: dict[str, JobView], is_long: bool) -> str | None:
     """What is not as it was undisturbed, with the last that the job said; None where all is."""
     ok = job.state == wanted[job.kind].state
-    if (same := "file" if is_long else SAME.get(job.kind)) is not None:
-        ok = ok and (job.result or {}).get(same) == (wanted[job.kind].result or {})[same]
     if is_long:
+        ok = ok and (job.result or {}).get("file") == (wanted[job.kind].result or {})["file"]
         ok = ok and board.effects(job.id) == 1
+    if (same := SAME.get(job.kind)) is not None:
+        ok = ok and same(board, job) == same(board, wanted[job.kind])
     if ok:
         return None
     said = [line.message or "" for line in board.jobs.logs(job.id)][-1:]
