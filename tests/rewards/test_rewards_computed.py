@@ -101,6 +101,15 @@ def test_failures_and_fallbacks_are_the_intended_workers(log, compute, rewards):
     assert refused not in rows
 
 
+def test_a_team_is_the_arm_and_its_last_worker_has_no_skill_of_it(log, engine, compute, rewards):
+    team = log.decision(0, answered="b", score=1.0)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE decision SET kind = 'pattern', chosen = 'trinity'"))
+    compute()
+    row = rewards()[team]
+    assert (row.arm, row.worker, row.value, row.skill, row.reason) == ("trinity", "b", 1.0, None, None)
+
+
 def test_a_full_information_row_takes_no_feedback_and_only_common_terms(log, engine, compute, rewards):
     judged = log.full(0, origin="audit", cells=[("a", 0, {"score": 1.0}), ("b", 0, {}), ("b", 1, {})])
     log.word(judged, True)

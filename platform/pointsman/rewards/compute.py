@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -27,7 +27,7 @@ from pointsman.words import Origin
 JUDGE_SCORE: Table = METADATA.tables["judge_score"]
 FULL_INFORMATION: tuple[Origin, ...] = ("audit", "probe", "replay")
 BATCH = 500
-_COLUMNS = tuple(DECISION.c[name] for name in ("id", "origin", "chosen", "episode_id", "project_id"))
+_COLUMNS = tuple(DECISION.c[name] for name in ("id", "origin", "kind", "chosen", "episode_id", "project_id"))
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,12 @@ def _rewards(decision: Any, outcomes: Sequence[Any], part: _Batch, spec: RewardS
     if decision.origin in FULL_INFORMATION:
         return rewards_of_row(ended, spec)
     words = standing(part.words.get(decision.id, ()))
-    return [reward(one, words, spec) for one in ended]
+    return [_of_arm(decision, reward(one, words, spec)) for one in ended]
+
+
+def _of_arm(decision: Any, made: Reward) -> Reward:
+    """A team's answer is its pattern's reward, and says nothing of the skill of the worker that had the last word."""
+    return replace(made, skill=None) if decision.kind == "pattern" else made
 
 
 def _closing(decision: Any, outcome: Any, part: _Batch, spec: RewardSpec) -> Reward:
@@ -145,10 +150,12 @@ def _has_closed(decision: Any, outcome: Any, spec: RewardSpec, now: datetime) ->
 
 def _ended(decision: Any, outcome: Any, part: _Batch, at: datetime | None) -> Ended:
     full = outcome.call_id is not None
+    # A pattern is no worker: whoever answered did so as its team, and took nobody's place.
+    intended = outcome.worker if full or decision.kind == "pattern" else decision.chosen
     judged = part.judged.get((decision.id, outcome.call_id if full else outcome.worker))
     return Ended(
         status=outcome.status,
-        arm=outcome.worker if full else decision.chosen,
+        arm=intended,
         worker=outcome.worker,
         ended_at=outcome.ended_at,
         score=outcome.score,
