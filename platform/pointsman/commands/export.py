@@ -33,7 +33,7 @@ becomes; it appears when it is whole. Texts leave redacted, by today's
 \\[log] redact too. docs/data-model.md says what each column means.
 
 Examples:
-  pointsman export decisions november.parquet --since 2026-11-01 \\\\
+  pointsman export decisions november.parquet --since 2026-11-01 \\
       --until 2026-12-01 --learnable
   pointsman export outcomes outcomes.csv --project shop --origin traffic
   pointsman export decisions shapes.jsonl.gz --no-text

@@ -53,7 +53,7 @@ def subject(name: SubjectName) -> Subject:
     table = OUTCOME if name == "outcomes" else CALL
     decided = and_(DECISION.c.id == table.c.decision_id, DECISION.c.project_id == table.c.project_id)
     joined = table.outerjoin(DECISION, decided).outerjoin(REQUEST, _ASKED)
-    return Subject(name, table, joined, _own(table), DECISION.c.origin, table.c.worker, _learnable())
+    return Subject(name, table, joined, _own(table), DECISION.c.origin, table.c.worker, learnable())
 
 
 def _decisions() -> Subject:
@@ -65,10 +65,10 @@ def _decisions() -> Subject:
         *(REQUEST.c[column].label(f"request_{column}") for column in _OF_REQUEST),
         *(OUTCOME.c[column].label(f"outcome_{column}") for column in _OF_OUTCOME),
     ]
-    return Subject("decisions", DECISION, joined, columns, DECISION.c.origin, DECISION.c.chosen, _learnable())
+    return Subject("decisions", DECISION, joined, columns, DECISION.c.origin, DECISION.c.chosen, learnable())
 
 
-def _learnable() -> ColumnElement[bool]:
+def learnable() -> ColumnElement[bool]:
     """Neither the request nor, since then, its key was withdrawn."""
     withdrawn = exists(select(_KEY.c.id).where(_KEY.c.id == REQUEST.c.key_id, ~_KEY.c.learn))
     return and_(REQUEST.c.learn, ~withdrawn)
