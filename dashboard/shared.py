@@ -10,14 +10,18 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import streamlit as st
+
+if TYPE_CHECKING:
+    from dashboard.data import Source
 
 T = TypeVar("T")
 AT_ONCE = 2
 KEPT = 64  # values; an overview is some kilobytes
 FRESH = 15.0  # seconds
+MINUTE = 60.0
 
 
 class Shared:
@@ -71,3 +75,9 @@ class Shared:
 def shared() -> Shared:
     """The server's one."""
     return Shared()
+
+
+def once(source: Source, read: Callable[..., T], *more: Hashable) -> T:
+    """`read(engine, project, *more)`, shared by all who look at the same project of the same database for a minute."""
+    key = (read.__module__, read.__qualname__, source.database, source.project, *more)
+    return shared().get(key, lambda: read(source.engine, source.project, *more), MINUTE)

@@ -12,6 +12,7 @@ from dashboard import acting, charts, data, plane
 from dashboard.gateway import read_key, readiness, serving
 from dashboard.parts import certificates, evaluations, gates, version
 from dashboard.people import may
+from dashboard.shared import once
 from dashboard.words import NOTHING, dollars, interval, moment, number, percent, plain
 from pointsman.actions.routers import roll_back
 from pointsman.identity import DEFAULT_PROJECT_ID
@@ -41,7 +42,7 @@ def page() -> None:
     serves = now_serving(source, project, history)
     _serving(source, project, serves, history)
     found = router_versions(source.engine)
-    records = version_records(source.engine, project)
+    records = once(source, version_records)
     proofs = certificates_of(source.engine, project)
     chosen = _versions(found, records, serves, proofs)
     if chosen is not None:
@@ -142,7 +143,7 @@ def _plane(
     source: data.Source, project: str, found: tuple[VersionLine, ...], records: Mapping[str, VersionRecord]
 ) -> None:
     st.subheader("Cost and quality")
-    points = plane_of(source.engine, project)
+    points = once(source, plane_of)
     if not points:
         st.caption("No request was answered by every worker with a score: a `probe` or `audit` job makes such rows.")
         return

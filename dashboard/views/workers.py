@@ -8,6 +8,7 @@ import streamlit as st
 
 from dashboard import acting, charts, data, pairs
 from dashboard.parts import alarms, cards
+from dashboard.shared import MINUTE, once, shared
 from dashboard.words import NOTHING, interval, milliseconds, moment, number, percent
 from pointsman.queries import overview
 from pointsman.queries.workers import duels, health, price_history, success_by_tag, watched
@@ -71,7 +72,7 @@ def _alarms(source: data.Source) -> None:
 
 def _tags(source: data.Source) -> None:
     st.subheader("Success by tag of the request")
-    lines = success_by_tag(source.engine, source.project)
+    lines = once(source, success_by_tag)
     tags = list(dict.fromkeys(line.tag for line in lines))[:MOST_TAGS]
     if not tags:
         st.caption("No request has a tag: clients give them as `metadata.pointsman.tags`.")
@@ -83,7 +84,7 @@ def _tags(source: data.Source) -> None:
 
 def _duels(source: data.Source) -> None:
     st.subheader("Who beats whom")
-    found = duels(source.engine, source.project)
+    found = once(source, duels)
     if not found:
         st.caption("No request was answered by several workers with scores: a `probe` or `audit` job makes such rows.")
         return
@@ -101,7 +102,11 @@ def _duels(source: data.Source) -> None:
 def _drift(source: data.Source) -> None:
     st.subheader("Success by day")
     since = datetime.now(UTC) - timedelta(days=DRIFT_DAYS)
-    shown = overview(source.engine, source.project, since, None, DAY)
+    shown = shared().get(
+        ("drift", source.database, source.project),
+        lambda: overview(source.engine, source.project, since, None, DAY),
+        MINUTE,
+    )
     if shown.series:
         charts.show(pairs.by_day(shown.series, source.workers), "Success by day and worker with 95% intervals")
         st.caption("The chosen worker itself answered with outcome ok, by UTC day, with 95% Wilson intervals.")

@@ -172,7 +172,7 @@ def _on_request(filters: DecisionFilter, project: str | None) -> Iterator[Column
     if filters.search and filters.search.strip():
         yield SEARCHED.bool_op("@@")(func.websearch_to_tsquery("simple", filters.search))
     if filters.tag is not None:
-        yield REQUEST.c.tags.any(filters.tag)
+        yield REQUEST.c.tags.contains([filters.tag])
     if filters.key is not None:
         named = or_(
             KEY.c.prefix.startswith(filters.key, autoescape=True), cast(KEY.c.id, String) == filters.key.lower()

@@ -16,7 +16,7 @@ from pointsman.tables import METADATA
 VERSION = METADATA.tables["router_version"]
 CERTIFICATE = METADATA.tables["certificate"]
 PROMOTION = METADATA.tables["promotion"]
-LOOKED_AT = 50_000
+LOOKED_AT = 20_000
 
 # What each version's drawn decisions cost and how they ended, of the newest ones.
 _RECORD = text("""

@@ -68,6 +68,7 @@ class Request(SQLModel, table=True):
     __table_args__ = (
         Index("ix_request_search", sql("to_tsvector('simple', left(text, 8000))"), postgresql_using="gin"),
         Index("ix_request_project_id_id", "project_id", "id"),
+        Index("ix_request_tags", "tags", postgresql_using="gin", postgresql_where=sql("tags IS NOT NULL")),
         BY_ID,
     )
 
