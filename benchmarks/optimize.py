@@ -58,7 +58,7 @@ from pointsman.sandbox.tasks import Task
 from pointsman.sandbox.truth import truth
 from pointsman.sandbox.world import CardKind, World
 from pointsman.statistics.episodes import paired_bootstrap
-from pointsman.upstream.transport import AiohttpTransport
+from pointsman.upstream.pooled import PooledTransport
 
 BUDGET = 1_000
 TRAIN, VALIDATION, CERTIFICATION, LAST = 1_000, 160, 300, 800
@@ -197,8 +197,8 @@ class Bench:
         self.runner.run(self._transport.close())
 
 
-async def _transport() -> AiohttpTransport:
-    return AiohttpTransport()
+async def _transport() -> PooledTransport:
+    return PooledTransport()
 
 
 def joined(one: Rows, other: Rows) -> Rows:

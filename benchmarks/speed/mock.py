@@ -73,7 +73,7 @@ def main() -> None:
     arguments = parser.parse_args()
     uvicorn.run(
         app(arguments.chunks), port=arguments.port, loop="uvloop", http="httptools", lifespan="off",
-        log_level="error", access_log=False,
+        log_level="error", access_log=False, timeout_keep_alive=600,
     )  # fmt: skip
 
 

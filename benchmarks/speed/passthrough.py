@@ -1,5 +1,8 @@
 """The limit to compare with: a bare pass-through on uvicorn and aiohttp. No routing, no log, no keys.
 
+It is fixed: not tuned, for us or against us. Status, headers but those of one hop, and body pass both ways as they
+are, a stream chunk by chunk.
+
 Run: python passthrough.py --port P --upstream URL
 """
 
@@ -9,6 +12,10 @@ import argparse
 
 import aiohttp
 import uvicorn
+
+# RFC 9110 §7.6.1, and what the client of the other side writes itself.
+ONE_HOP = {b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
+OURS = ONE_HOP | {b"host", b"content-length"}
 
 
 def app(upstream: str):
@@ -20,19 +27,19 @@ def app(upstream: str):
             return
         if session is None:
             connector = aiohttp.TCPConnector(limit=0)
-            session = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=600))
+            limit = aiohttp.ClientTimeout(total=600)
+            session = aiohttp.ClientSession(connector=connector, timeout=limit, auto_decompress=False)
         body = b""
         while True:
             message = await receive()
             body += message.get("body", b"")
             if not message.get("more_body"):
                 break
-        async with session.post(
-            upstream + scope["path"], data=body, headers={"content-type": "application/json"}
-        ) as reply:
-            kind = reply.headers["content-type"].encode()
-            await send({"type": "http.response.start", "status": reply.status, "headers": [(b"content-type", kind)]})
-            if kind.startswith(b"text/event-stream"):
+        headers = [(k.decode("latin-1"), v.decode("latin-1")) for k, v in scope["headers"] if k not in OURS]
+        async with session.post(upstream + scope["path"], data=body, headers=headers) as reply:
+            back = [(k.lower(), v) for k, v in reply.raw_headers if k.lower() not in ONE_HOP]
+            await send({"type": "http.response.start", "status": reply.status, "headers": back})
+            if reply.content_type == "text/event-stream":
                 async for part in reply.content.iter_any():
                     await send({"type": "http.response.body", "body": part, "more_body": True})
                 await send({"type": "http.response.body", "body": b""})

@@ -34,7 +34,7 @@ from pointsman.sandbox.tasks import Task
 from pointsman.sandbox.world import CardKind
 from pointsman.upstream.attempts import Attempts, Limits
 from pointsman.upstream.breaker import Breaker
-from pointsman.upstream.transport import AiohttpTransport
+from pointsman.upstream.pooled import PooledTransport
 from pointsman.verifiers import verify
 
 AT_ONCE = 8
@@ -59,7 +59,7 @@ class Ran:
 class Scene:
     """Runs patterns on tasks of one world. `cards` are the kind of its cards."""
 
-    def __init__(self, seed: int, url: str, cards: CardKind, transport: AiohttpTransport) -> None:
+    def __init__(self, seed: int, url: str, cards: CardKind, transport: PooledTransport) -> None:
         entries = worker_configs(seed, f"{url}/v1", cards)
         self.seed = seed
         self.pool = Pool(tuple(Worker.of(WorkerConfig.model_validate(entry)) for entry in entries))
@@ -112,7 +112,7 @@ class Scene:
 
 @asynccontextmanager
 async def scene(seed: int, cards: CardKind) -> AsyncIterator[Scene]:
-    transport = AiohttpTransport()
+    transport = PooledTransport()
     with serving(seed) as url:
         try:
             yield Scene(seed, url, cards, transport)

@@ -45,7 +45,7 @@ from pointsman.pool import Pool, Price, Worker
 from pointsman.rewards.refresh import judge_of, kept, refresh
 from pointsman.rewards.spec import DEFAULT, spec_of
 from pointsman.upstream.direct import Direct
-from pointsman.upstream.transport import AiohttpTransport
+from pointsman.upstream.pooled import PooledTransport
 from pointsman.words import Origin
 
 LEAST_CERTIFIED = 50
@@ -261,7 +261,7 @@ def _cards_in(file: Path, declared: Collection[str]) -> dict[str, str]:
     return cards
 
 
-async def _opened(config: Config, settings: Settings) -> tuple[AiohttpTransport, Direct]:
+async def _opened(config: Config, settings: Settings) -> tuple[PooledTransport, Direct]:
     """The transport of this event loop, and the client to workers over it, which closes it."""
-    transport = AiohttpTransport()
+    transport = PooledTransport()
     return transport, await Direct(config, settings.secret, transport=transport).__aenter__()

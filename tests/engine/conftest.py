@@ -34,7 +34,7 @@ from pointsman.pool import Endpoint, Pool, Price, Worker
 from pointsman.upstream.attempts import Attempts
 from pointsman.upstream.attempts import Limits as CallLimits
 from pointsman.upstream.breaker import Breaker
-from pointsman.upstream.transport import AiohttpTransport
+from pointsman.upstream.pooled import PooledTransport
 
 NAMES = ("ada", "bob", "cyd")
 PRICE = Price(Decimal(1), Decimal(2), Decimal("0.5"))
@@ -208,7 +208,7 @@ def upstream(running_upstream: Any) -> Any:
 @pytest.fixture
 async def over_http(team: Any) -> Any:
     """`over_http(url, …)`: a `Team` whose workers are reached by HTTP at `url`, through the one retry loop."""
-    transport = AiohttpTransport()
+    transport = PooledTransport()
     breaker = Breaker(5, 5.0, time.monotonic)
     headers = {"content-type": "application/json"}
     attempts = Attempts(transport, breaker, lambda worker, endpoint: headers, lambda worker: worker.endpoints[0])

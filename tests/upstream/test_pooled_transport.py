@@ -189,7 +189,7 @@ async def test_bytes_that_nobody_asked_for_answer_no_later_request(
 ) -> None:
     server.answer = Server.plain(OK, extra) if later else Server.plain(OK + extra)
     assert await ask(transport, server) == b"ok"
-    await asyncio.sleep(0.02)
+    await asyncio.wait_for(server.ended.wait(), 5)
     server.answer = Server.plain(OK)
     assert await ask(transport, server) == b"ok"
     assert server.connections == 2
@@ -199,7 +199,9 @@ async def test_a_connection_that_the_worker_closed_is_not_used(transport: Pooled
     server.answer = Server.plain(OK, close=True)
     for _ in range(3):
         assert await ask(transport, server) == b"ok"
-        await asyncio.sleep(0.01)
+        await asyncio.wait_for(server.ended.wait(), 5)
+        server.ended.clear()
+        await asyncio.sleep(0.02)
     assert server.connections == 3
 
 

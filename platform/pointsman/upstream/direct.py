@@ -22,8 +22,9 @@ from pointsman.upstream.attempts import Attempts, Limits
 from pointsman.upstream.body import Fields
 from pointsman.upstream.breaker import Breaker
 from pointsman.upstream.outgoing import chat_call
+from pointsman.upstream.pooled import PooledTransport
 from pointsman.upstream.record import CallRecord
-from pointsman.upstream.transport import AiohttpTransport, Transport
+from pointsman.upstream.transport import Transport
 from pointsman.upstream.usage import CHARS_PER_TOKEN
 
 Secret = Callable[[str | None], str | None]
@@ -67,7 +68,7 @@ class Direct:
         require_extras(config)
         # No breaker: whoever calls decides when a worker has failed too often for this run.
         breaker = Breaker(_NEVER, 1.0, time.monotonic)
-        transport = self._given or AiohttpTransport()
+        transport = self._given or PooledTransport()
         self._attempts = Attempts(transport, breaker, self._headers, choose_endpoint)
         if uses_litellm(config):
             from pointsman.upstream.litellm_transport import LitellmTransport
