@@ -88,7 +88,9 @@ def _serving(source: data.Source, project: str, serves: str | None, history: tup
             lambda c: (roll_back(c, source.actor, project, now, reason=reason, cards_hash=cards), True),
         )
         if done is not None:
-            acting.say_next(f"Rolled back: {done[0] or 'the routers of the file'} serves again.")
+            acting.say_next(
+                f"Rolled back: {f'{done[0]} serves' if done[0] else 'the routers of the file serve'} again."
+            )
 
 
 def cards_hash(source: data.Source) -> str | None:

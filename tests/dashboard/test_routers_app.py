@@ -68,7 +68,7 @@ def test_promote_wants_a_reason_and_a_certificate_and_then_can_be_rolled_back(pa
     assert page.code[0].value == story.candidate
     page.text_input(key="roll-back-reason").set_value("it is dearer")
     button(page, "Roll back").click().run()
-    assert page.success[0].value == "Rolled back: the routers of the file serves again."
+    assert page.success[0].value == "Rolled back: the routers of the file serve again."
     kinds = [row["kind"] for row in promotion_history(engine, DEFAULT_PROJECT_ID)]
     assert kinds == ["roll_back", "promote"]
     with engine.connect() as connection:
