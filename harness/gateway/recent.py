@@ -6,7 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any
 
-MAX_ENTRIES = 2_000
+MAX_ENTRIES = 1_000
 MAX_BYTES = 16 * 1024 * 1024
 
 

@@ -33,7 +33,7 @@ SEGMENT_BYTES = 64 * 1024 * 1024
 SEGMENT_SECONDS = 86_400.0  # a quiet process must not keep text beyond its retention
 
 SIBLINGS = 4
-GROUP_SECONDS = 0.001
+GROUP_SECONDS = 0.002
 """With more decisions open than `SIBLINGS`, a sync waits so long for others to join it (a commit delay)."""
 LAZY_SECONDS = 0.05
 """A line that nobody waits for is on disk after so long, or with the next line that somebody waits for."""
