@@ -30,7 +30,7 @@ SELECT n.router_version_id AS id, count(*) AS n,
     count(*) FILTER (WHERE o.status = 'ok' AND coalesce(o.worker, n.chosen) = n.chosen) AS ok,
     count(o.status) AS ended, avg(o.cost)::float AS cost, count(o.cost) AS costed,
     avg(r.value) AS reward, count(r.value) AS rewarded
-FROM newest n LEFT JOIN outcome o ON o.id = n.id
+FROM newest n LEFT JOIN outcome o ON o.id = n.id AND o.id >= (SELECT id FROM newest ORDER BY id LIMIT 1)
 LEFT JOIN LATERAL (
     SELECT value FROM reward WHERE outcome_id = n.id AND value IS NOT NULL ORDER BY computed_at DESC LIMIT 1
 ) r ON true

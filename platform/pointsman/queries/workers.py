@@ -38,6 +38,7 @@ SELECT worker, count(*) AS n, count(*) FILTER (WHERE status = 'ok') AS ok,
     percentile_cont(0.99) WITHIN GROUP (ORDER BY latency_ms) AS p99
 FROM newest GROUP BY worker ORDER BY worker
 """)
+# Lower bounds of ids: without them the planner reads both tables whole.
 _BY_TAG = text("""
 WITH newest AS (
     SELECT id, request_id, chosen FROM decision
@@ -47,7 +48,9 @@ WITH newest AS (
 )
 SELECT t.tag, n.chosen AS worker, count(*) AS n,
     count(*) FILTER (WHERE o.status = 'ok' AND coalesce(o.worker, n.chosen) = n.chosen) AS ok
-FROM newest n JOIN outcome o ON o.id = n.id JOIN request r ON r.id = n.request_id
+FROM newest n
+JOIN outcome o ON o.id = n.id AND o.id >= (SELECT id FROM newest ORDER BY id LIMIT 1)
+JOIN request r ON r.id = n.request_id AND r.id >= (SELECT request_id FROM newest ORDER BY request_id LIMIT 1)
 CROSS JOIN LATERAL unnest(r.tags) AS t(tag)
 GROUP BY 1, 2
 """)
