@@ -92,3 +92,15 @@ def test_those_that_do_not_disagree_are_all_the_others(small, engine):
 def test_a_saved_filter_comes_back_as_it_was():
     wanted = DecisionFilter(tag="hard", min_reward=0.5, disagreement=True, since=datetime(2026, 1, 2, tzinfo=UTC))
     assert filter_of(filter_json(wanted)) == wanted
+
+
+def test_words_that_are_common_and_never_together_find_nothing_and_settings_stay(small, engine, monkeypatch):
+    log, _ = small
+    both = DecisionFilter(search="question nowhere")
+    assert decisions_page(engine, log.project, both).rows == ()
+    monkeypatch.setattr("pointsman.queries.decisions.FEW", 3)  # more are found: the other way to the same page
+    found = decisions_page(engine, log.project, DecisionFilter(search="question"))
+    asks = [log.requests[row["request_id"]]["text"] for row in reversed(log.decisions)]
+    assert [row.ask for row in found.rows] == [ask for ask in asks if ask.lower().startswith("question")]
+    with engine.connect() as connection:
+        assert connection.execute(text("SHOW enable_seqscan")).scalar_one() == "on"

@@ -15,15 +15,19 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Engine, FromClause, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Engine, FromClause, Select, and_, func, or_, select, text
 
 from pointsman.errors import UserError
 from pointsman.ids import is_uuid
-from pointsman.queries.filters import DecisionFilter, conditions
+from pointsman.queries.filters import DecisionFilter, conditions, on_request
 from pointsman.queries.scope import CALL, DECISION, FEEDBACK, OUTCOME, REQUEST, of_project, standing
 
 SNIPPET = 200  # characters of the ask that a list shows
 MAX_LIMIT = 500
+FEW = 5_000
+"""Requests that are named one by one; where more are found, the newest decisions soon have a page of them."""
+_BY_BITMAP = text("SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off")
+_AS_USUAL = text("SET LOCAL enable_seqscan TO DEFAULT; SET LOCAL enable_indexscan TO DEFAULT")
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,10 @@ def decisions_page(
     """The newest `limit` decisions that pass the filters and have an id below `before`."""
     limit = max(1, min(limit, MAX_LIMIT))
     with engine.connect() as connection:
-        ids = list(connection.scalars(page_query(project, filters, before, limit + 1)))
+        query = page_query(project, filters, before, limit + 1)
+        if filters.by_words and (few := _few_requests(connection, project, filters)) is not None:
+            query = query.where(DECISION.c.request_id.in_(few))
+        ids = list(connection.scalars(query))
         rows = _lines(connection, ids[:limit])
     return DecisionsPage(rows, rows[-1].id if rows and len(ids) > limit else None)
 
@@ -93,6 +100,19 @@ def page_query(project: str | None, filters: DecisionFilter, before: str | None,
             raise UserError(f"before: expected the id of a decision, got {before!r}")
         query = query.where(DECISION.c.id < UUID(before))
     return query.order_by(DECISION.c.id.desc()).limit(limit)
+
+
+def _few_requests(connection: Connection, project: str | None, filters: DecisionFilter) -> list[UUID] | None:
+    """The requests that words or a tag find, through their index; None where there are more than `FEW`.
+
+    The planner takes words for independent: of two that are common and never stand together it expects many rows, and
+    would look through the whole log for a page of them.
+    """
+    connection.execute(_BY_BITMAP)
+    query = select(REQUEST.c.id).where(*on_request(filters, project)).limit(FEW + 1)
+    found = list(connection.scalars(query))
+    connection.execute(_AS_USUAL)
+    return found if len(found) <= FEW else None
 
 
 def episode_decisions(

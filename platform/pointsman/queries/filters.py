@@ -75,8 +75,13 @@ class DecisionFilter:
         return (self.status, self.min_latency_ms, self.max_latency_ms) != (None, None, None)
 
     @property
+    def by_words(self) -> bool:
+        """Whether it has a condition that an index on requests answers."""
+        return bool(self.search and self.search.strip()) or self.tag is not None
+
+    @property
     def needs_request(self) -> bool:
-        return bool(self.search and self.search.strip()) or self.tag is not None or self.key is not None
+        return self.by_words or self.key is not None
 
 
 def conditions(filters: DecisionFilter, project: str | None) -> Iterator[ColumnElement[bool]]:
@@ -106,7 +111,7 @@ def conditions(filters: DecisionFilter, project: str | None) -> Iterator[ColumnE
     if (filters.min_reward, filters.max_reward) != (None, None):
         yield _rewarded(filters.min_reward, filters.max_reward)
     yield from _on_outcome(filters)
-    yield from _on_request(filters, project)
+    yield from on_request(filters, project)
 
 
 def _forced(wanted: Forced | bool) -> ColumnElement[bool]:
@@ -164,7 +169,8 @@ def _on_outcome(filters: DecisionFilter) -> Iterator[ColumnElement[bool]]:
         yield o.latency_ms <= filters.max_latency_ms
 
 
-def _on_request(filters: DecisionFilter, project: str | None) -> Iterator[ColumnElement[bool]]:
+def on_request(filters: DecisionFilter, project: str | None) -> Iterator[ColumnElement[bool]]:
+    """The conditions on `request` alone."""
     if not filters.needs_request:
         return
     earliest = filters.since - REQUEST_LEAD if filters.since else None
