@@ -17,14 +17,16 @@ with its entries shuffled, and random search at equal cost.
 
 Beside it the search itself, on a 1,000-dimensional ellipsoid of condition 1e6: ours and the library `cmaes`.
 
-Run: python benchmarks/evolution.py [--seed S] [--worlds N] [--single-turn] [--quick] [--json]
+Run: python benchmarks/evolution.py [--seed S] [--worlds N] [--tasks N] [--single-turn] [--quick] [--json]
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -69,10 +71,13 @@ class Part:
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     seed, quick = arguments.seed, arguments.quick
     result: dict[str, Any] = {"generation_s": round(generation_seconds(seed, 5 if quick else 15), 4)}
-    result |= tuned_seconds(64 if quick else 256)
-    result |= ellipsoid(1_000 if quick else 12_000, seed)
+    if not arguments.only_episodes:
+        result |= tuned_seconds(64 if quick else 256)
+        result |= ellipsoid(1_000 if quick else 12_000, seed)
     numbers = [FIRST_WORLD + seed * 10 + number for number in range(1 if quick else arguments.worlds)]
-    result |= summary([team_world(number, quick) for number in numbers], seed)
+    with ProcessPoolExecutor(min(len(numbers), arguments.processes), get_context("spawn")) as pool:
+        size = (40, 6) if quick else (arguments.tasks, arguments.generations)
+        result |= summary(list(pool.map(team_world, numbers, *([one] * len(numbers) for one in size))), seed)
     if arguments.single_turn:
         told = summary([added(number, quick) for number in numbers], seed)
         result |= {f"single_turn_{name}": value for name, value in told.items()}
@@ -254,6 +259,10 @@ def _continued(
 
 def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--worlds", type=int, default=5, help="fresh sandbox worlds")
+    parser.add_argument("--tasks", type=int, default=150, help="team tasks that are searched on in each world")
+    parser.add_argument("--generations", type=int, default=40, help="of the search on episodes")
+    parser.add_argument("--processes", type=int, default=2, help="worlds at a time")
+    parser.add_argument("--only-episodes", action="store_true", help="leave out the last layers and the ellipsoid")
     parser.add_argument("--single-turn", action="store_true", help="decisions of one turn, too")
 
 

@@ -34,9 +34,9 @@ from urllib.parse import urlsplit
 import psycopg
 from common.instance import instance
 from common.ledger import await_shipped
-from smallmodel.loading import load
 from smallmodel.serving import NAME, Model, answering
 
+from distill.small_model import load
 from harness.routing.options import LETTERS
 from pointsman.database.embedded import EmbeddedPostgres
 from pointsman.database.engine import psycopg_url

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import importlib.util
 import os
 import sys
 import tempfile
@@ -46,18 +47,16 @@ def _from_gguf(file: Path, keep: Path | None) -> tuple[Any, Any]:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    try:
-        import accelerate as accelerate
-        import gguf as gguf
-    except ImportError as missing:
-        raise UserError(f"reading {file.name} needs the package {missing.name}: pip install gguf accelerate") from None
+    missing = [name for name in ("gguf", "accelerate") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UserError(f"reading {file.name} needs the package {missing[0]}: pip install gguf accelerate")
     tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
     read = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32)
     # The tensors are plain by now; a model that still says it is quantised cannot be saved.
     config = copy.deepcopy(read.config)
     if hasattr(config, "quantization_config"):
         del config.quantization_config
-    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    model: Any = AutoModelForCausalLM.from_config(config, dtype=torch.float32)  # type: ignore[no-untyped-call]
     model.load_state_dict(read.state_dict())
     if keep is not None:
         tokenizer.save_pretrained(keep)
@@ -70,7 +69,8 @@ def _from_folder(folder: Path) -> tuple[Any, Any]:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    return tokenizer, AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    return tokenizer, model.eval()
 
 
 def main() -> None:

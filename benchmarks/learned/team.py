@@ -29,10 +29,10 @@ from pointsman.sandbox.world import World
 SPLITS: tuple[Split, ...] = ("train", "validation", "held_out")
 
 
-def team_world(world: int, quick: bool) -> dict[str, Any]:
-    """Rewards per held-out task by router, and what the search took."""
-    sizes = dict(zip(SPLITS, (60, 40, 60) if quick else (240, 160, 300), strict=True))
-    config = EvolveConfig(generations=8 if quick else 60, sigma=0.3, seed=world, population=0)
+def team_world(world: int, tasks: int, generations: int) -> dict[str, Any]:
+    """Rewards per held-out task, and what the search took; `tasks` are searched on, twice as many held out."""
+    sizes = dict(zip(SPLITS, (tasks, max(20, tasks * 2 // 3), tasks * 2), strict=True))
+    config = EvolveConfig(generations=generations, sigma=0.3, seed=world)
     with one_thread():
         problems = _problems(world, sizes)
         train, validation, held = (problems[split] for split in SPLITS)

@@ -8,6 +8,7 @@ from string import ascii_uppercase
 from typing import Any
 
 from distill.conductor.constraint import PlanConstraint
+from harness.engine.learned import letters_of
 from harness.engine.request import Message
 from harness.routing.base import RouterUsage
 
@@ -55,7 +56,8 @@ def generate(
                 {"input_ids": [rows[place] for place in places]}, padding_side="left", return_tensors="pt"
             ).to(model.device)
             asked = padded["input_ids"].shape[1]
-            only = [PlanConstraint(tokenizer, asked, LETTERS)] if constrained else []
+            letters = sorted({letter for place in places for letter in letters_of(prompts[place])})
+            only = [PlanConstraint(tokenizer, asked, letters or LETTERS)] if constrained else []
             out = model.generate(**padded, generation_config=config, logits_processor=only)[:, asked:]
             for place, tokens in zip(places, out.tolist(), strict=True):
                 said[place] = _said(tokenizer, tokens, len(rows[place]))

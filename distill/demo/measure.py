@@ -19,9 +19,11 @@ from pointsman.identity import ensure_project
 from pointsman.probing.matrix import full_information
 from pointsman.rewards.compute import Window
 from pointsman.statistics.episodes import paired_bootstrap
+from pointsman.words import Origin
 
 Floats = NDArray[np.float64]
 PROJECT = "demo-held-out"
+PROBED: tuple[Origin, ...] = ("probe",)
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def ask_held_out(stage: Stage, n: int) -> HeldOut:
     if job.state != "done":
         raise StoreError(f"the held-out probe {job.state}: {job.reason}")
     with stage.engine.connect() as connection:
-        matrix = full_information(connection, project, ("probe",), Window())
+        matrix = full_information(connection, project, PROBED, Window())
     whole = matrix.take(matrix.complete)
     return HeldOut(tuple(text or "" for text in whole.texts), whole.names, whole.scores[:, :, 0])
 

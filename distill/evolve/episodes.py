@@ -35,6 +35,9 @@ from pointsman.verifiers import verify
 from pointsman.words import DecisionKind
 
 ROLES = ("thinker", "solver", "verifier")
+DEPTH = (1, 2, 1)
+"""How many of a role's ranking an episode of five turns can come to: a rejected solver is followed by another. The rest
+stand in the order of their names, so that rankings that differ in nothing else are one play."""
 Orders = tuple[tuple[str, ...], ...]
 """For each of `ROLES` the workers, best first."""
 Play = tuple[int, Orders]
@@ -156,9 +159,13 @@ class EpisodeProblem:
         weights = candidate.reshape(len(ROLES), self.states.shape[1], len(self.arms))
         ranked = np.argsort(-np.einsum("nd,rda->nra", self.states[rows], weights), axis=2, kind="stable")
         return [
-            (int(row), tuple(tuple(self.arms[place] for place in role) for role in roles))
+            (int(row), tuple(self._order(role, depth) for role, depth in zip(roles, DEPTH, strict=True)))
             for row, roles in zip(rows.tolist(), ranked.tolist(), strict=True)
         ]
+
+    def _order(self, places: Sequence[int], depth: int) -> tuple[str, ...]:
+        first = [self.arms[place] for place in places[:depth]]
+        return (*first, *sorted(set(self.arms) - set(first)))
 
     def play(self, plays: Sequence[Play]) -> None:
         """Plays what was not played before."""

@@ -27,7 +27,14 @@ async def serve(socket: Path, score: Score, ready: asyncio.Event | None = None) 
     with ThreadPoolExecutor(1, thread_name_prefix="router") as executor:
         batches = Batches(score, executor)
         running = asyncio.create_task(batches.run())
-        server = await asyncio.start_unix_server(lambda r, w: _connection(r, w, batches), str(socket))
+        connections: set[asyncio.Task[None]] = set()
+
+        def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.create_task(_connection(reader, writer, batches))
+            connections.add(task)
+            task.add_done_callback(connections.discard)
+
+        server = await asyncio.start_unix_server(connected, str(socket))
         socket.chmod(0o600)
         if ready is not None:
             ready.set()
@@ -35,9 +42,10 @@ async def serve(socket: Path, score: Score, ready: asyncio.Event | None = None) 
             async with server:
                 await server.serve_forever()
         finally:
-            running.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await running
+            ending = [running, *connections]
+            for one in ending:
+                one.cancel()
+            await asyncio.gather(*ending, return_exceptions=True)
             socket.unlink(missing_ok=True)
 
 

@@ -29,6 +29,7 @@ Form = Literal["full", "short"]
 
 SHORT_VERSION = 1
 _SECTION = re.compile(r"^\[\[ ## (\w+) ## \]\]$\n?", re.MULTILINE)
+_SHOWN = re.compile(r"^([A-Za-z]) .* \1$", re.MULTILINE)
 _AGAIN = ("previous", "problems")
 
 
@@ -43,6 +44,14 @@ def shaped(messages: list[Message], form: Form) -> list[Message]:
     lines += [f"{one['option']} {_bare(one['description'])} {one['option']}" for one in _workers(held)]
     lines += [f"{name} {held[name]}" for name in _AGAIN if name in held]
     return [{"role": "user", "content": "\n".join(lines)}]
+
+
+def letters_of(messages: list[Message]) -> str:
+    """The option letters that a prompt of either form offers; none where it is no conductor's."""
+    prompt = str(messages[-1]["content"])
+    if _SECTION.search(prompt):
+        return "".join(one["option"] for one in _workers(_sections(prompt)))
+    return "".join(_SHOWN.findall(prompt))
 
 
 def context_of(messages: list[Message]) -> str:

@@ -17,7 +17,7 @@ from distill.conductor.pointing import pointing
 from distill.conductor.reward import RewardConfig, earned
 from harness.engine.deciders import ChainDeciders, Orchestrator
 from harness.engine.engine import Engine, final
-from harness.engine.learned import LearnedDeciders, readable, shaped
+from harness.engine.learned import LearnedDeciders, letters_of, readable, shaped
 from harness.engine.log import MemoryLog
 from harness.engine.patterns.workflow import Workflow
 from harness.engine.plan.grammar import Plan, Step, problems_of
@@ -97,6 +97,7 @@ def test_the_short_form_names_workers_by_card_and_keeps_what_was_said_in_its_pla
     full = asked(Ask(request, "system\ntext"), workers, 5, "full")
     assert full.options == found.options and full.messages[0]["role"] == "system"
     assert shaped(full.messages, "short") == found.messages
+    assert letters_of(full.messages) == letters_of(found.messages) == "".join(found.options)
     assert readable('workers = ["A"]\nsubtasks = ["x"]\naccess = ["none"]', full.messages)
     assert not readable('workers = ["Z"]\nsubtasks = ["x"]\naccess = ["none"]', full.messages)
 

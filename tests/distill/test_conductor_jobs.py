@@ -143,24 +143,22 @@ def test_a_chain_of_jobs_ends_in_a_conductor_that_serves(run_job, engine, tmp_pa
     sandbox = {"world": WORLD, "cards": "truthful", "families": ["one_skill"]}
     data = run_job("conductor_data", {"source": "sandbox", "tasks": 12, "assignments": 1, **sandbox}, PROJECT)
     assert data.state == "done" and data.result["examples"] > 5, data.reason
-    params = {"data": data.id[:13], "base": "tiny", "tuning": "full", "learning_rate": 0.01, "three_rates": False, "steps": 40, "batch": 4,
-              "look_every": 20, "validation": 3, **sandbox}  # fmt: skip
+    params = {"data": data.id[:13], "base": "tiny", "tuning": "full", "learning_rate": 0.01, "three_rates": False,
+              "steps": 90, "batch": 4, "look_every": 90, "validation": 2, **sandbox}  # fmt: skip
     fitted = run_job("conductor_sft", params, PROJECT)
     assert fitted.state == "done", fitted.reason
     assert not (run_job.place.settings.home / "conductor" / fitted.id).exists()
-    params = {"start": fitted.id, "tasks": 10, "steps": 2, "groups": 2, "generations": 4, "validation": 3,
+    params = {"start": fitted.id, "tasks": 10, "steps": 2, "groups": 3, "generations": 6, "validation": 2,
               "patience": 5, "look_every": 2, **sandbox}  # fmt: skip
     trained = run_job("conductor_grpo", params, PROJECT)
     assert trained.state == "done", trained.reason
-    assert trained.result["rollouts"] == 16 and trained.result["form"] == "short"
+    assert trained.result["rollouts"] == 36 and trained.result["form"] == "short"
     folder = fetch_folder(engine, run_job.place.files(), trained.id, tmp_path / "fetched")
-    planner = Planner(folder)
+    planner = Planner(folder, constrained=True)
     assert asyncio.run(_served_plan(planner)) == 0
 
     refused = run_job("conductor_sft", {"data": fitted.id}, PROJECT)
     assert refused.state == "failed" and "no conductor_data jobs begin with" in refused.reason
-    none = run_job("conductor_grpo", {"start": fitted.id, "tasks": 1, **sandbox}, PROJECT)
-    assert none.state in ("skipped", "done")
 
 
 def test_a_pool_whose_workers_are_all_right_ends_a_job_skipped(run_job, engine, tmp_path, monkeypatch):

@@ -31,9 +31,11 @@ from pointsman.queries.scope import CALL, DECISION, in_time, of_project
 from pointsman.rewards.compute import Window
 from pointsman.statistics.episodes import paired_bootstrap
 from pointsman.upstream.price import MILLION
+from pointsman.words import Origin
 
 Kind = Literal["remove", "reversion", "reprice", "add"]
 MOST = 100_000
+AUDITED: tuple[Origin, ...] = ("audit",)
 
 
 @dataclass(frozen=True)
@@ -177,7 +179,7 @@ def _repriced(
 def _value(
     connection: Connection, project: str, worker: str, scored: Mapping[str, Mapping[str, float]], since: datetime | None
 ) -> tuple[Value | None, str | None]:
-    matrix = full_information(connection, project, ("audit",), Window(since, None), failures="poor")
+    matrix = full_information(connection, project, AUDITED, Window(since, None), failures="poor")
     names = {name: number for number, name in enumerate(matrix.names)}
     before, after = [], []
     for row, request in enumerate(matrix.requests):

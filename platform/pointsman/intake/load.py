@@ -111,13 +111,16 @@ class _Run:
         repeats, questions = Repeats(), self._survey.questions
         for part in batches(self._records(on_lines), BATCH):
             rows: dict[str, list[Row]] = {"request": [], "call": [], "outcome": []}
+            asked: set[str] = set()
             for record in part:
                 repeat = repeat_of(self._survey, repeats, record)
                 if repeat is None:  # rejected at the first reading
                     continue
                 moment = questions[record.query].moment
                 self._answer(rows, record, moment, repeat)
-                rows["request"].append(self._writer.request(record, moment))
+                if record.query not in asked:
+                    rows["request"].append(self._writer.request(record, moment))
+                    asked.add(record.query)
             self._insert(rows)
         for some in batches(questions.items(), BATCH):
             self._insert({"decision": [self._decision(q, at.moment, self._eligible(at.answered)) for q, at in some]})
