@@ -86,7 +86,7 @@ def test_a_job_is_cancelled_and_tried_again(run: Any, ready: Path, work: Any) ->
     job_id = run("jobs", "start", "self-test", *SMALL).stdout.strip()
     assert run("jobs", "cancel", job_id).stdout.strip() == "cancelled"
     again = run("jobs", "retry", job_id, "--budget", "2", "--json")
-    assert (json.loads(again.stdout)["state"], json.loads(again.stdout)["budget"]) == ("queued", "2.0000000000")
+    assert (json.loads(again.stdout)["state"], json.loads(again.stdout)["budget"]) == ("queued", "2")
     refused = run("jobs", "delete", job_id)
     assert refused.exit_code == 2 and "is queued; cancel it first, then delete it" in refused.stderr
     assert work(job_id) == "done"
