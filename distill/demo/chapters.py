@@ -91,9 +91,8 @@ def better_cards(story: Story) -> None:
 def first_turn(story: Story) -> None:
     """The flywheel: labels of the log, routers of the labels, the gate."""
     turn = _turn(story)
-    learned = turn.facts.get("learned")
-    candidate = turn.candidate_id or learned
-    story.learned = learned
+    story.learned = _learned(turn)
+    candidate = turn.candidate_id or story.learned
     if candidate is not None:
         story.earned["learned"] = story.rows.earned(picks(story.stage, story.rows.texts, story.stage.known(candidate)))
         low, high = difference(story.earned["learned"], story.earned["prompted"])[1:]
@@ -105,6 +104,10 @@ def first_turn(story: Story) -> None:
             f"the router of this turn earns {_mean(story, 'learned'):.3f}: {_over(story, 'learned', 'prompted')} over "
             f"the first cards, {_over(story, 'learned', 'optimised')} over the better ones"
         )
+    for head, version in turn.facts.get("learned", {}).items():
+        earned = story.rows.earned(picks(story.stage, story.rows.texts, story.stage.known(version)))
+        story.figures[f"learned_{head}_head"] = round(float(earned.mean()), 4)
+        story.tell(f"  a language model with {head} head earns {earned.mean():.3f}")
     story.figures["promoted"] = turn.state == "promoted"
 
 
@@ -125,7 +128,7 @@ def a_worker_leaves(story: Story) -> None:
     )
     turn = _turn(story, force=True)
     now = left.earned(picks(stage, left.texts))
-    refit = turn.facts.get("candidate") or turn.facts.get("learned")
+    refit = turn.candidate_id or _learned(turn)
     best = left.earned(picks(stage, left.texts, stage.known(refit))) if refit else now
     regret = max(0.0, float(best.mean() - now.mean()))
     story.figures |= {
@@ -144,6 +147,12 @@ def the_log(story: Story) -> None:
     logged = story.stage.logged()
     story.figures["rows_lost"] = story.stage.sent - logged
     story.tell(f"{story.stage.sent} requests were answered, {logged} are in the log")
+
+
+def _learned(turn: Turn) -> str | None:
+    """The version with the card head, which a new worker's card is enough for."""
+    made: dict[str, str] = turn.facts.get("learned", {})
+    return made.get("card")
 
 
 def _turn(story: Story, *, force: bool = False) -> Turn:

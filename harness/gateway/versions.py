@@ -104,9 +104,13 @@ class Versions:
         return self._chain([first, *second, *(router for router in self.file if router.kind not in kinds)])
 
     def file_serves(self, standing: Standing) -> bool:
-        """Whether the file's routers serve although something was promoted: its descriptions were changed since."""
-        changed = standing.cards_hash is not None and standing.cards_hash != self.pool.cards_hash
-        return changed and self.config.router.cards == "file"
+        """Whether the file's routers serve although something was promoted: a description was changed since."""
+        if self.config.router.cards != "file" or standing.cards_hash in (None, self.pool.cards_hash):
+            return False
+        if standing.cards is None:
+            return True
+        now = {worker.name: worker.card_hash for worker in self.pool.workers}
+        return any(now.get(worker, card) != card for worker, card in standing.cards.items())
 
     def _served(self, project: str, standing: Standing) -> Served:
         chain = self._base(project, standing)

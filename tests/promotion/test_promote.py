@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from pointsman.actions.actor import Actor, actions_of
 from pointsman.actions.alarms import acknowledge_alarm, resolve_alarm
@@ -166,3 +167,21 @@ def test_a_candidate_is_told_apart_part_by_part() -> None:
         ("scoring", None, "structured"),
     ]  # fmt: skip
     assert differences(before, before) == []
+
+
+def test_a_trained_router_falls_back_on_the_prompted_one_that_was_promoted_last(
+    synthetic: Callable[..., Any], ana: Any
+) -> None:
+    log_ = synthetic()
+    trained = log_.version("trained")
+    with log_.engine.begin() as connection:
+        connection.execute(text("UPDATE router_version SET kind = 'classic' WHERE id = :id"), {"id": trained})
+        for version in (log_.candidate, trained):
+            promote(connection, ana, log_.project, version, log_.clock, uncertified=True)
+        assert newest_promotion(connection, log_.project).fallback == log_.candidate  # type: ignore[union-attr]
+        rows = connection.execute(text("SELECT id::text, state FROM router_version"))
+        states = {row[0]: row[1] for row in rows}
+        assert (states[trained], states[log_.candidate]) == ("serving", "serving")  # it decides what the other cannot
+    standing = read_plan(log_.engine)[0].projects[log_.project]
+    assert (standing.promoted, standing.fallback) == (trained, log_.candidate)
+    assert standing.cards is None  # no request told which descriptions the file had

@@ -128,3 +128,19 @@ def test_alarms_name_the_endpoints_that_are_doubted(engine: Any, empty_database:
         assert fell is not None
         resolve(connection, project, fell, now)
         assert doubted_endpoints(connection)[project] == (HASH["beta"],)
+
+
+def test_a_worker_that_leaves_is_no_change_of_descriptions() -> None:
+    """A promoted router serves on when a worker goes or comes; a description that says something else serves itself."""
+    config = load_text('[router]\nchain = ["default"]\n' + WORKERS)
+    cards = {name: worker.card_hash for name, worker in ALL.by_name.items()}
+    standing = Standing(promoted="v", cards_hash=ALL.cards_hash, cards=cards)
+
+    def serves(pool: Pool, said: Standing) -> bool:
+        return Versions(config, pool, [DefaultRouter("alpha")], None, Plan()).file_serves(said)
+
+    assert not serves(ALL, standing) and not serves(LESS, standing)
+    less = {name: cards[name] for name in LESS.by_name}
+    assert not serves(ALL, Standing(promoted="v", cards_hash=LESS.cards_hash, cards=less))
+    assert serves(LESS, Standing(promoted="v", cards_hash=ALL.cards_hash, cards=cards | {"alpha": "another"}))
+    assert serves(LESS, Standing(promoted="v", cards_hash=ALL.cards_hash))  # nobody knows what they were

@@ -90,30 +90,32 @@ def _sft(turn: Turn, config: FlywheelConfig) -> list[Order] | str:
     if not config.learned:
         return "[flywheel] learned is off"
     chosen = {"labels": turn.facts["labels"], "kind": "learned", "tuner": config.tuner, "seed": config.seed}
-    return [Order("train", chosen | ({"backbone": config.backbone} if config.backbone else {}))]
+    chosen |= {"backbone": config.backbone} if config.backbone else {}
+    heads = ("card", "index") if config.evolve else ("card",)  # evolution starts from rows of weights
+    return [Order("train", chosen | {"head": head}) for head in heads]
 
 
 def _trained(turn: Turn, jobs: Sequence[JobView]) -> Conclusion:
-    version = (jobs[0].result or {})["router_version"]
-    return Conclusion(
-        "done", numbers=router_numbers(jobs[0].result), facts=_with_routers(turn, [version]) | {"learned": version}
-    )
+    made = {str(job.params["head"]): job.result["router_version"] for job in jobs if job.result}
+    numbers = {str(job.params["head"]): router_numbers(job.result) for job in jobs}
+    return Conclusion("done", numbers=numbers, facts=_with_routers(turn, list(made.values())) | {"learned": made})
 
 
 def _evolve(turn: Turn, config: FlywheelConfig) -> list[Order] | str:
     if not config.evolve:
         return "[flywheel] evolve is off"
-    if "learned" not in turn.facts:
-        return "there is no learned router to start from"
-    chosen = {"router": turn.facts["learned"], "labels": turn.facts["labels"], "generations": config.generations}
+    start = turn.facts.get("learned", {}).get("index")
+    if start is None:
+        return "there is no learned router with an index head to start from"
+    chosen = {"router": start, "labels": turn.facts["labels"], "generations": config.generations}
     return [Order("evolve", chosen)]
 
 
 def _evolved(turn: Turn, jobs: Sequence[JobView]) -> Conclusion:
     result = jobs[0].result or {}
     version = result.get("router_version")
-    if version is None or result.get("refused"):
-        return Conclusion("refused", str(result.get("reason") or "it did not pay"), router_numbers(result))
+    if version is None:
+        return Conclusion("refused", "it is not shown to be better than what it began from", router_numbers(result))
     return Conclusion("done", numbers=router_numbers(result), facts=_with_routers(turn, [version]))
 
 

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine, Table, select
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from pointsman.drift.alarms import alarms_on, described, doubted_endpoints
+from pointsman.hashing import content_hash
 from pointsman.identity import write_private
 from pointsman.promotion.serving import PROMOTION
 from pointsman.promotion.versions import StoredVersion, in_state, versions_of
@@ -23,8 +24,10 @@ from pointsman.tables import METADATA
 
 GATE: Table = METADATA.tables["gate"]
 DIAL: Table = METADATA.tables["dial"]
+SNAPSHOT: Table = METADATA.tables["pool_snapshot"]
 FILE = "versions.json"
 PINNABLE = 50
+POOLS = 200
 """The newest candidates that requests may name by their version."""
 
 
@@ -51,6 +54,7 @@ class DialPlan(msgspec.Struct, frozen=True):
 class Standing(msgspec.Struct, frozen=True):
     """One project. `promoted` None: the file's routers serve. `cards_hash` is of the file's cards then.
 
+    `cards` are those behind that hash, by worker: a worker that has left is no change of another's description.
     `doubted` are the endpoints under a drift alarm: a trained router gives way where it would choose one of them.
     """
 
@@ -60,6 +64,7 @@ class Standing(msgspec.Struct, frozen=True):
     gate: GatePlan | None = None
     dial: DialPlan | None = None
     doubted: tuple[str, ...] = ()
+    cards: dict[str, str] | None = None
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -97,9 +102,14 @@ def read_plan(engine: Engine) -> tuple[Plan, list[dict[str, Any]]]:
 def _projects(connection: Connection) -> dict[str, Standing]:
     promoted, gates, dials = _promoted(connection), _gates(connection), _dials(connection)
     doubted = doubted_endpoints(connection)
+    cards = _cards(connection) if promoted else {}
     return {
         project: Standing(
-            *promoted.get(project, (None, None, None)), gates.get(project), dials.get(project), doubted.get(project, ())
+            *promoted.get(project, (None, None, None)),
+            gates.get(project),
+            dials.get(project),
+            doubted.get(project, ()),
+            cards.get(promoted[project][2] or "") if project in promoted else None,
         )
         for project in sorted({*promoted, *gates, *dials})
     }
@@ -113,6 +123,13 @@ def _promoted(connection: Connection) -> dict[str, tuple[str | None, str | None,
         for row in connection.execute(newest)
         if row.router_version_id is not None
     }
+
+
+def _cards(connection: Connection) -> dict[str, dict[str, str]]:
+    """By the hash of a pool's cards, the hash of each worker's: of the pools that were seen last."""
+    newest = select(SNAPSHOT.c.content).order_by(SNAPSHOT.c.created_at.desc()).limit(POOLS)
+    found = ({worker: hashes["card"] for worker, hashes in row.items()} for row in connection.scalars(newest))
+    return {content_hash(cards): cards for cards in found}
 
 
 def _gates(connection: Connection) -> dict[str, GatePlan]:

@@ -14,8 +14,10 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from pointsman.errors import UserError
 from pointsman.ids import new_id
 from pointsman.promotion.serving import PROMOTION, announce, file_cards, newest_promotion, promotions
-from pointsman.promotion.versions import StoredVersion, set_state
-from pointsman.words import PromotionKind
+from pointsman.promotion.versions import StoredVersion, set_state, versions_of
+from pointsman.words import PromotionKind, RouterKind
+
+TRAINED: tuple[RouterKind, ...] = ("learned", "classic")
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,9 @@ def promote(
 ) -> str:
     """Makes `version` serve `project` on every gateway; returns the promotion's id.
 
-    `fallback` is the version that decides where it cannot; `previous` the one that served, where that was the
-    file's own. Raises `UserError` where it serves already, or could never serve.
+    `fallback` is the version that decides where it cannot; where none is named, of a trained router the prompted one
+    that was promoted last: it reads cards, so it can decide when workers have changed. `previous` is the one that
+    served, where that was the file's own. Raises `UserError` where it serves already, or could never serve.
     """
     before = newest_promotion(connection, project)
     was = before.version if before and before.version else previous
@@ -52,9 +55,12 @@ def promote(
         raise UserError(f"router version {version.id} is a draft: it is not finished")
     if fallback == version.id:
         raise UserError("fallback: a version cannot be its own fallback")
+    if fallback is None and version.kind in TRAINED:
+        fallback = _last_prompted(connection, project)
     made = _insert(connection, project, "promote", version.id, was, fallback, why, now)
     set_state(connection, version.id, "serving")
-    _retire(connection, was)
+    if was != fallback:
+        _retire(connection, was)
     announce(connection, f"promote {version.id}")
     return made
 
@@ -96,6 +102,13 @@ def _insert(
     }  # fmt: skip
     connection.execute(insert(PROMOTION).values(values))
     return identity
+
+
+def _last_prompted(connection: Connection, project: str) -> str | None:
+    """The prompted router that was promoted last, if any was."""
+    history = [one.version for one in promotions(connection, project, limit=100) if one.version is not None]
+    known = versions_of(connection, history) if history else {}
+    return next((version for version in history if version in known and known[version].kind == "harness"), None)
 
 
 def _retire(connection: Connection, version: str | None) -> None:
