@@ -108,6 +108,7 @@ def first_turn(story: Story) -> None:
         earned = story.rows.earned(picks(story.stage, story.rows.texts, story.stage.known(version)))
         story.figures[f"learned_{head}_head"] = round(float(earned.mean()), 4)
         story.tell(f"  a language model with {head} head earns {earned.mean():.3f}")
+    story.tell("  (held-out requests ask wordings that no traffic has; the gate saw the traffic's)")
     story.figures["promoted"] = turn.state == "promoted"
 
 

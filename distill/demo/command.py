@@ -75,11 +75,12 @@ def register(app: typer.Typer) -> None:
 
 def _cpu(story: Story) -> None:
     """A learned router reads the request alone; a router LLM reads the cards, too."""
-    from distill.demo.cpu import REQUESTS, language_model_seconds, learned_seconds
+    from distill.demo.chapters import HELD_OUT
+    from distill.demo.cpu import fresh, language_model_seconds, learned_seconds
 
-    texts = story.rows.texts[:REQUESTS]
+    texts = fresh(story.stage, HELD_OUT)
     mine = learned_seconds(story.stage, texts, story.learned) if story.learned else None
-    theirs = language_model_seconds(story.stage, texts)
+    theirs = language_model_seconds(story.stage, texts[1:])
     story.figures |= {"learned_cpu_s": mine, "language_model_cpu_s": theirs}
     if mine is None or theirs is None:
         what = (
@@ -88,9 +89,8 @@ def _cpu(story: Story) -> None:
         story.tell(f"not measured: {what}")
         return
     story.figures["cpu_ratio"] = round(mine / theirs, 4)
-    story.tell(
-        f"{len(texts)} requests: {mine:.2f} s of CPU, SmolLM2-135M as router LLM {theirs:.2f} s: {mine / theirs:.3f}"
-    )
+    many = len(texts) - 1
+    story.tell(f"{many} requests: {mine:.2f} s of CPU, SmolLM2-135M as router LLM {theirs:.2f} s: {mine / theirs:.3f}")
 
 
 def _end(figures: dict[str, Any]) -> None:

@@ -8,24 +8,31 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
 
 from distill.demo.measure import picks
 from distill.demo.stage import Stage, processes
+from pointsman.sandbox.tasks import tasks
 from pointsman.sandbox.world import World
 
 REQUESTS = 20
 MODEL_FOLDER = Path(sys.prefix) / "share" / "pointsman" / "smollm2-135m-instruct"
 
 
+def fresh(stage: Stage, after: int) -> tuple[str, ...]:
+    """Requests that nothing has read yet: a router server keeps the states of texts."""
+    return tuple(task.prompt for task in islice(tasks(stage.seed, "held_out"), after, after + REQUESTS + 1))
+
+
 def learned_seconds(stage: Stage, texts: tuple[str, ...], version: str) -> float | None:
-    """CPU seconds of the router server for these requests; None where it does not run."""
+    """CPU seconds of the router server for all but the first of these requests; None where it does not run."""
     servers = [pid for pid, line in processes(stage.process.pid) if line.endswith("router-server")]
     if not servers:
         return None
     picks(stage, texts[:1], f"pointsman@{version}")  # what is loaded once is loaded
     before = _cpu(servers[0])
-    picks(stage, texts, f"pointsman@{version}")
+    picks(stage, texts[1:], f"pointsman@{version}")
     return max(_cpu(servers[0]) - before, 0.01)  # the kernel counts in hundredths
 
 
