@@ -54,7 +54,7 @@ class Known:
         """What the function of this name gives."""
         if directory is not self._directory:
             self._directory, self._callers = directory, {}
-        said = next((value for name, value in headers if name == b"authorization"), b"")
+        said = _authorization(headers)
         caller = self._callers.get(said)
         if caller is None:
             caller = identify(headers, client, directory, has_body=has_body)
@@ -63,6 +63,16 @@ class Known:
                     self._callers.clear()
                 self._callers[said] = caller
         return caller
+
+    def is_stranger(self, headers: Headers, directory: Directory | None) -> bool:
+        """Whether a request names a key of our form that the directory does not hold: made a moment ago, perhaps."""
+        if directory is None or (directory is self._directory and _authorization(headers) in self._callers):
+            return False
+        try:
+            key = _key(headers)
+        except RequestError:
+            return False
+        return key is not None and directory.find(key) is None
 
 
 def identify(
@@ -113,6 +123,10 @@ def is_loopback(host: str) -> bool:
         return False
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return (mapped or address).is_loopback
+
+
+def _authorization(headers: Headers) -> bytes:
+    return next((value for name, value in headers if name == b"authorization"), b"")
 
 
 def _key(headers: Headers) -> str | None:

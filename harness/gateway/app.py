@@ -28,6 +28,8 @@ class Gateway:
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             try:
+                if self.state.callers.is_stranger(scope["headers"], self.state.directory):
+                    await self.state.read_keys_again()
                 route = self._routes.get(scope["path"])
                 if route is not None and scope["method"] == "POST":
                     await route(scope, receive, send)

@@ -59,6 +59,7 @@ LAST_SPANS_SECONDS = 2.0
 LATENCY_WEIGHT = 0.1
 CLAIMS_EVERY = 5  # rounds of refreshing
 SWEEP_EVERY = 3_600
+STRANGERS_EVERY = 0.2  # seconds between two readings of keys for the sake of unknown ones
 PLAN_EVERY = 5  # a change is announced; this is for announcements that were missed
 
 log = logging.getLogger("pointsman.gateway")
@@ -90,6 +91,9 @@ class State:
         self.arms = Arms(self._lookup_arm)
         self._database_url = database_url
         self._planning = asyncio.Lock()
+        self._reading_keys = asyncio.Lock()
+        self._strangers = asyncio.Lock()
+        self._keys_read = 0.0
         self._config = config
         self._tasks: list[asyncio.Task[None]] = []
         self.transport: Transport
@@ -167,7 +171,7 @@ class State:
         try:
             self.journal.measure()
             await asyncio.to_thread(self.rejected.read)
-            directory, _ = await asyncio.gather(asyncio.to_thread(read_directory, self.engine), self.ledger.refresh())
+            await self._read_keys()
         except OSError as error:
             log.error("the data folder cannot be read (%s)", error.strerror)
         except SQLAlchemyError as error:
@@ -178,15 +182,34 @@ class State:
             if not self.database_up:
                 log.info("Postgres answers")
             self.database_up = True
-            if directory != self.directory:
-                self.directory = directory
-                try:
-                    directory.save(self.settings.home)
-                except OSError as error:
-                    log.error("the directory of keys cannot be kept on disk (%s)", error.strerror)
             if plan:
                 await self.read_plan()
         self._show()
+
+    async def read_keys_again(self) -> None:
+        """For a key that is not known here: reads keys once more, whoever asks, at most so often that
+        nobody who guesses keys can keep Postgres busy. Never raises for its absence."""
+        asked = time.monotonic()
+        async with self._strangers:
+            if self._keys_read > asked or not self.database_up:
+                return
+            await asyncio.sleep(max(0.0, self._keys_read + STRANGERS_EVERY - time.monotonic()))
+            with suppress(SQLAlchemyError, OSError):
+                await self._read_keys()
+
+    async def _read_keys(self) -> None:
+        """Keys and their budgets from Postgres, in one go: no key serves before its budget is known."""
+        async with self._reading_keys:
+            began = time.monotonic()
+            directory, _ = await asyncio.gather(asyncio.to_thread(read_directory, self.engine), self.ledger.refresh())
+            self._keys_read = began
+            if directory == self.directory:
+                return
+            self.directory = directory
+            try:
+                directory.save(self.settings.home)
+            except OSError as error:
+                log.error("the directory of keys cannot be kept on disk (%s)", error.strerror)
 
     def note_latency(self, worker: str, milliseconds: float) -> None:
         """A moving mean of each worker's latency, for what `/v1/route` foretells."""

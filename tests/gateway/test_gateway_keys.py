@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 
 import pytest
 
 from harness.gateway.access import Known, identify
+from harness.gateway.state import REFRESH_SECONDS, STRANGERS_EVERY
+from pointsman.budgets.manage import set_budget
 from pointsman.errors import RequestError
-from pointsman.identity import Directory, KeyEntry, hash_key, list_keys, revoke_key
+from pointsman.identity import (
+    Directory,
+    KeyEntry,
+    create_key,
+    find_project,
+    hash_key,
+    list_keys,
+    read_directory,
+    revoke_key,
+)
 
 JSON = [(b"content-type", b"application/json"), (b"host", b"localhost:8790")]
 ROUTES = [
@@ -197,6 +210,39 @@ def test_a_revoked_key_is_refused_within_two_seconds(gateway):
         assert time.monotonic() - revoked < 2
         time.sleep(0.05)
     assert gateway.chat("x", headers=bearer(key)).status_code == 401
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/models"])
+@pytest.mark.parametrize("header", ["authorization", "x-api-key"])
+def test_a_key_that_was_made_elsewhere_works_from_its_first_request(gateway, upstream, path, header):
+    for _ in range(5):
+        with gateway.engine.begin() as connection:
+            key = create_key(connection, project="elsewhere", scopes=("serve",))
+        method = "POST" if "chat" in path else "GET"
+        given = bearer(key) if header == "authorization" else {header: key}
+        assert call(gateway, method, path, "", given).status_code == 200
+
+
+def test_a_key_that_was_made_elsewhere_never_serves_without_its_budget(gateway, upstream):
+    with gateway.engine.begin() as connection:
+        key = create_key(connection, project="spent", scopes=("serve",))
+        row = list_keys(connection)[0]
+        project = find_project(connection, row.project)
+        set_budget(connection, project_id=project, key_id=row.id, limit_usd=Decimal("0.000000001"))
+    assert gateway.chat("x", headers=bearer(key)).status_code == 429
+
+
+def test_guessing_keys_does_not_keep_postgres_busy(gateway, monkeypatch):
+    reads = []
+    monkeypatch.setattr(
+        "harness.gateway.state.read_directory", lambda engine: reads.append(1) or read_directory(engine)
+    )
+    began = time.monotonic()
+    with ThreadPoolExecutor(16) as threads:
+        tried = list(threads.map(lambda n: gateway.chat("x", headers=bearer(f"pm_{n}")).status_code, range(200)))
+    assert set(tried) == {401}
+    assert len(reads) <= 2 + (time.monotonic() - began) * (1 / STRANGERS_EVERY + 1 / REFRESH_SECONDS)
+    assert len(reads) < len(tried) / 4
 
 
 def test_a_new_key_works_within_two_seconds_and_its_project_is_on_every_row(gateway, upstream):
