@@ -40,8 +40,14 @@ def project(engine: Engine) -> str:
 @pytest.fixture
 def synthetic(engine: Engine, project: str) -> Callable[..., Any]:
     """`synthetic(more)`: an empty log with two router versions; `more` is added to the configuration."""
-    made = _load("gate_log").Synthetic
-    return lambda more="": made(engine, project, more)
+
+    def make(more: str = "") -> Any:
+        _load("gate_log").clear(engine)
+        with engine.begin() as connection:
+            assert ensure_project(connection) == project
+        return _load("gate_log").Synthetic(engine, project, more)
+
+    return make
 
 
 @pytest.fixture
@@ -65,3 +71,16 @@ def end(engine: Engine) -> Callable[..., None]:
             assert connection.execute(change, given).rowcount == 1
 
     return to
+
+
+@pytest.fixture
+def quick() -> str:
+    """A section of a configuration: a turn pays early."""
+    return "[flywheel]\nrows = 10\nshadow_rows = 20\n"
+
+
+@pytest.fixture
+def drive(synthetic: Callable[..., Any], end: Callable[..., None], quick: str) -> Callable[..., Any]:
+    """`drive(more)`: an open turn; `more` is added to the configuration's `[flywheel]`."""
+    made = _load("turn_drive")
+    return lambda more="": made.Drive(synthetic(quick + more), end)

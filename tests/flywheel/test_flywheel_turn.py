@@ -16,84 +16,15 @@ from pointsman.errors import UserError
 from pointsman.flywheel.job import look, start
 from pointsman.flywheel.store import Turn, locked, turn_of
 from pointsman.flywheel.turn import advance, stop
-from pointsman.ids import id_at, new_id
+from pointsman.ids import id_at
 from pointsman.jobs.store import Jobs
-
-QUICK = "[flywheel]\nrows = 10\nshadow_rows = 20\n"
-LABELS = new_id()
-
-
-class Drive:
-    """One turn over a synthetic log, whose clock is the turn's."""
-
-    def __init__(self, log_: Any, end: Callable[..., None]) -> None:
-        self.log, self.end = log_, end
-        for _ in range(12):
-            log_.asked("audit", {"alpha": 1.0, "beta": 0.0})
-        log_.word(log_.decision(None, "incumbent", gate_id=None), True)
-        log_.flush()
-        with log_.engine.begin() as connection:
-            turn = start(connection, log_.project, log_.config, "ana", log_.clock)
-            assert isinstance(turn, Turn), turn
-        self.id = turn.id
-
-    def step(self, minutes: float = 1) -> Turn:
-        self.log.clock += timedelta(minutes=minutes)
-        found = advance(self.log.engine, self.id, self.log.config, self.log.clock)
-        assert found is not None
-        return found
-
-    def jobs(self) -> list[Any]:
-        """Of the present link."""
-        return [Jobs(self.log.engine).get(job) for job in self.step(0).links[-1].jobs]
-
-    def finish(self, **more: Any) -> Turn:
-        """Ends the present link's jobs with what such a job finds, and looks again."""
-        for job in self.jobs():
-            self.end(job.id, **({"result": self.result(job)} | more))
-        return self.step()
-
-    def result(self, job: Any) -> dict[str, Any]:
-        if job.kind == "labels":
-            return {"label_set": LABELS, "requests": 900, "method": "direct"}
-        if job.kind == "evaluate":
-            return self.evaluation(refused=False)
-        return {"router_version": self.log.candidate, "value": 0.8}
-
-    def evaluation(self, *, refused: bool) -> dict[str, Any]:
-        why = ["it is not shown to be better than the best cheap router"] if refused else []
-        mine = {"router": "mine", "value": 0.8, "vs_best_single_interval": [0.02, 0.06], "refused": why}
-        cheap = {"router": "clusters", "value": 0.9, "vs_best_single_interval": [0.1, 0.2], "refused": []}
-        frame = {"best_single_value": 0.7, "oracle": 0.9}
-        return {"routers": [self.log.candidate], "rows": 300, "frame": frame, "comparison": [mine, cheap]}
-
-    def to(self, link: str) -> Turn:
-        turn = self.step()
-        while turn.links[-1].name != link:
-            turn = self.finish()
-        return turn
-
-    def shadow(self, n: int, *, otherwise: bool = True) -> None:
-        """Requests for which the candidate chose beside what serves."""
-        for _ in range(n):
-            picks = [
-                {"part": "serving", "version": self.log.incumbent, "worker": "alpha"},
-                {"part": "shadow", "version": self.log.candidate, "worker": "beta" if otherwise else "alpha"},
-            ]
-            self.log.decision(None, "incumbent", shadow_picks={"picks": picks})
-        self.log.flush()
-
-
-@pytest.fixture
-def drive(synthetic: Callable[..., Any], end: Callable[..., None]) -> Callable[..., Drive]:
-    return lambda more="": Drive(synthetic(QUICK + more), end)
 
 
 def _states(turn: Turn) -> dict[str, str]:
     return {link.name: link.state for link in turn.links}
 
 
-def test_a_turn_goes_from_the_log_to_a_promotion_by_the_gate(drive: Callable[..., Drive]) -> None:
+def test_a_turn_goes_from_the_log_to_a_promotion_by_the_gate(drive: Callable[..., Any]) -> None:
     one = drive('mode = "auto"\naudit = 5\nbudget = 2\n')
     turn = one.step()
     assert _states(turn) == {"audit": "running"}
@@ -102,7 +33,7 @@ def test_a_turn_goes_from_the_log_to_a_promotion_by_the_gate(drive: Callable[...
     one.finish(cost=0.5)
     assert one.jobs()[0].kind == "labels"
     turn = one.finish()
-    assert [job.params["method"] for job in one.jobs()] == ["mixture"] and one.jobs()[0].params["labels"] == LABELS
+    assert [job.params["method"] for job in one.jobs()] == ["mixture"] and one.jobs()[0].params["labels"] == one.LABELS
     one.finish()
     assert [(job.params["kind"], job.params["head"]) for job in one.jobs()] == [
         ("learned", "card"),
@@ -132,7 +63,7 @@ def test_a_turn_goes_from_the_log_to_a_promotion_by_the_gate(drive: Callable[...
     assert advance(one.log.engine, one.id, one.log.config, one.log.clock) is None
 
 
-def test_in_mode_propose_a_person_promotes_and_the_turn_ends_with_that(drive: Callable[..., Drive], ana: Any) -> None:
+def test_in_mode_propose_a_person_promotes_and_the_turn_ends_with_that(drive: Callable[..., Any], ana: Any) -> None:
     one = drive()
     one.to("shadow")
     one.shadow(20)
@@ -148,7 +79,7 @@ def test_in_mode_propose_a_person_promotes_and_the_turn_ends_with_that(drive: Ca
     assert (turn.state, turn.reason) == ("promoted", "promoted by ana")
 
 
-def test_a_candidate_that_is_worse_live_ends_the_turn_refused(drive: Callable[..., Drive]) -> None:
+def test_a_candidate_that_is_worse_live_ends_the_turn_refused(drive: Callable[..., Any]) -> None:
     one = drive()
     one.to("shadow")
     one.shadow(20)
@@ -161,7 +92,7 @@ def test_a_candidate_that_is_worse_live_ends_the_turn_refused(drive: Callable[..
     assert one.log.sql("SELECT * FROM promotion") == []
 
 
-def test_a_router_that_does_not_pay_never_reaches_traffic(drive: Callable[..., Drive]) -> None:
+def test_a_router_that_does_not_pay_never_reaches_traffic(drive: Callable[..., Any]) -> None:
     one = drive()
     one.to("evaluate")
     turn = one.finish(result=one.evaluation(refused=True))
@@ -170,7 +101,7 @@ def test_a_router_that_does_not_pay_never_reaches_traffic(drive: Callable[..., D
     assert one.log.sql("SELECT * FROM gate") == []
 
 
-def test_a_shadow_that_never_chooses_otherwise_spends_no_alpha(drive: Callable[..., Drive]) -> None:
+def test_a_shadow_that_never_chooses_otherwise_spends_no_alpha(drive: Callable[..., Any]) -> None:
     one = drive()
     one.to("shadow")
     one.shadow(20, otherwise=False)
@@ -180,7 +111,7 @@ def test_a_shadow_that_never_chooses_otherwise_spends_no_alpha(drive: Callable[.
     assert one.log.sql("SELECT state FROM router_version WHERE id = :id", id=one.log.candidate)[0].state == "candidate"
 
 
-def test_a_shadow_without_traffic_is_given_up_in_the_end(drive: Callable[..., Drive]) -> None:
+def test_a_shadow_without_traffic_is_given_up_in_the_end(drive: Callable[..., Any]) -> None:
     one = drive()
     one.to("shadow")
     assert one.step(60).state == "running"
@@ -188,7 +119,7 @@ def test_a_shadow_without_traffic_is_given_up_in_the_end(drive: Callable[..., Dr
     assert turn.state == "refused" and "no request was seen in 24 hours" in (turn.reason or "")
 
 
-def test_links_that_may_be_missed_are_missed_with_their_reason(drive: Callable[..., Drive]) -> None:
+def test_links_that_may_be_missed_are_missed_with_their_reason(drive: Callable[..., Any]) -> None:
     one = drive()
     one.to("sft")
     turn = one.finish(state="failed", result=None, reason="pip install 'pointsman[distill]'")
@@ -201,7 +132,7 @@ def test_links_that_may_be_missed_are_missed_with_their_reason(drive: Callable[.
     assert told["audit"][0] == "skipped"
 
 
-def test_a_conductor_is_trained_by_jobs_that_name_each_other(drive: Callable[..., Drive]) -> None:
+def test_a_conductor_is_trained_by_jobs_that_name_each_other(drive: Callable[..., Any]) -> None:
     one = drive('conductor = true\nconductor_base = "tiny"\nbudget = 3\n')
     one.to("traces")
     traces = one.jobs()[0]
@@ -221,7 +152,7 @@ def test_a_conductor_is_trained_by_jobs_that_name_each_other(drive: Callable[...
     assert turn.links[-1].name == "evaluate"
 
 
-def test_evolution_that_does_not_pay_leaves_the_router_it_started_from(drive: Callable[..., Drive]) -> None:
+def test_evolution_that_does_not_pay_leaves_the_router_it_started_from(drive: Callable[..., Any]) -> None:
     one = drive()
     one.to("evolve")
     one.finish(result={"router_version": None, "from": one.log.candidate})
@@ -242,7 +173,7 @@ def test_evolution_that_does_not_pay_leaves_the_router_it_started_from(drive: Ca
     ],
 )
 def test_without_labels_there_is_no_turn(
-    drive: Callable[..., Drive], ended: dict[str, Any], state: str, reason: str
+    drive: Callable[..., Any], ended: dict[str, Any], state: str, reason: str
 ) -> None:
     one = drive()
     one.to("labels")
@@ -250,20 +181,20 @@ def test_without_labels_there_is_no_turn(
     assert turn.state == state and (turn.reason or "").startswith(reason)
 
 
-def test_a_crash_between_a_job_and_its_row_starts_no_second_job(drive: Callable[..., Drive]) -> None:
+def test_a_crash_between_a_job_and_its_row_starts_no_second_job(drive: Callable[..., Any]) -> None:
     one = drive()
     key = f"flywheel/{one.id}/labels/0"
     before = Jobs(one.log.engine).start(
         "labels", {"toy": True}, project_id=one.log.project, asked_by="flywheel", dedupe_key=key
     )
-    one.end(before.id, result={"label_set": LABELS})  # it was quick, too
+    one.end(before.id, result={"label_set": one.LABELS})  # it was quick, too
     turn = one.step()
     assert turn.link("labels").jobs == (before.id,)
     assert turn.links[-1].name == "baselines"
     assert [row.n for row in one.log.sql("SELECT count(*) AS n FROM job WHERE kind = 'labels'")] == [1]
 
 
-def test_one_look_at_a_time(drive: Callable[..., Drive]) -> None:
+def test_one_look_at_a_time(drive: Callable[..., Any]) -> None:
     one = drive()
     with one.log.engine.begin() as connection:
         assert locked(connection, one.id) is not None
@@ -271,7 +202,7 @@ def test_one_look_at_a_time(drive: Callable[..., Drive]) -> None:
     assert one.step().links[-1].name == "labels"
 
 
-def test_a_turn_waits_for_another_gate(drive: Callable[..., Drive], ana: Any) -> None:
+def test_a_turn_waits_for_another_gate(drive: Callable[..., Any], ana: Any) -> None:
     one = drive()
     one.to("shadow")
     other = one.log.version("other")
@@ -286,7 +217,7 @@ def test_a_turn_waits_for_another_gate(drive: Callable[..., Drive], ana: Any) ->
     assert one.step().gate_id is not None
 
 
-def test_stopping_cancels_jobs_and_gates_and_says_who(drive: Callable[..., Drive], ana: Any) -> None:
+def test_stopping_cancels_jobs_and_gates_and_says_who(drive: Callable[..., Any], ana: Any) -> None:
     one = drive()
     one.to("labels")
     job = one.jobs()[0]
@@ -299,7 +230,7 @@ def test_stopping_cancels_jobs_and_gates_and_says_who(drive: Callable[..., Drive
     assert [(row.actor, row.subject) for row in told] == [("ana", one.id)]
 
 
-def test_stopping_in_the_canary_stops_the_gate(drive: Callable[..., Drive], ana: Any) -> None:
+def test_stopping_in_the_canary_stops_the_gate(drive: Callable[..., Any], ana: Any) -> None:
     one = drive()
     one.to("shadow")
     one.shadow(20)
@@ -309,9 +240,9 @@ def test_stopping_in_the_canary_stops_the_gate(drive: Callable[..., Drive], ana:
 
 
 def test_a_turn_opens_by_itself_when_enabled_and_enough_has_come(
-    synthetic: Callable[..., Any], end: Callable[..., None]
+    synthetic: Callable[..., Any], end: Callable[..., None], quick: str
 ) -> None:
-    log_ = synthetic(QUICK + "enabled = true\n")
+    log_ = synthetic(quick + "enabled = true\n")
     assert look(log_.engine, log_.project, log_.config, log_.clock)["opened"] is None
     for _ in range(10):
         log_.asked("audit", {"alpha": 1.0, "beta": 0.0})
@@ -338,8 +269,8 @@ def test_a_turn_opens_by_itself_when_enabled_and_enough_has_come(
     assert look(log_.engine, log_.project, again, later + timedelta(hours=26))["why"].startswith("workers have changed")
 
 
-def test_one_turn_at_a_time_and_none_of_too_little(synthetic: Callable[..., Any], end: Callable[..., None]) -> None:
-    log_ = synthetic(QUICK)
+def test_one_turn_at_a_time_and_none_of_too_little(synthetic: Callable[..., Any], quick: str) -> None:
+    log_ = synthetic(quick)
     with log_.engine.begin() as connection:
         nothing = start(connection, log_.project, log_.config, "ana", log_.clock)
         assert not isinstance(nothing, Turn) and "10 are wanted" in nothing.why

@@ -28,10 +28,7 @@ def look(engine: Engine, project: str, config: Config, now: datetime, *, force: 
         opened, why = _opened(connection, project, config, now, force)
         ids = [str(found) for found in connection.scalars(select(TURN.c.id).where(TURN.c.state.in_(OPEN)))]
     looked = [turn for turn in (advance(engine, turn, config, now) for turn in ids) if turn is not None]
-    told = [
-        {"id": turn.id, "state": turn.state, "link": turn.links[-1].name if turn.links else None} for turn in looked
-    ]
-    return {"opened": opened, "why": why, "turns": told}
+    return {"opened": opened, "why": why, "turns": [_told(turn) for turn in looked]}
 
 
 def _told(turn: Turn) -> dict[str, Any]:
